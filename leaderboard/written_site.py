@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import recover_directory, replace_directory, temporary_beside
-from medtasks.scoring.run_record import contents_hash
+from medtasks.scoring.run_folder import contents_hash
 
 from .exports.archive import zip_archive
 from .exports.tables import exports_of

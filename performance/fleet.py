@@ -43,7 +43,7 @@ from yardstick import speed
 from medtasks.runs.find import run_folders
 from medtasks.runs.replies import Reply
 from medtasks.runs.unfinished import read_answers
-from medtasks.scoring.run_record import read_manifest
+from medtasks.scoring.run_folder import read_manifest
 
 TASKS = ["kvasir_vqa_x1"]
 REQUESTS, SECONDS, MOST, SLOWER = 960, 0.05, 4, 4

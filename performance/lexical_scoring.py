@@ -44,7 +44,8 @@ from medtasks.metrics import meteor
 from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.runs.manifest import DataFacts, RunManifest, task_facts, versions
 from medtasks.runs.samples import Sample
-from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.run_folder import write_run
+from medtasks.scoring.run_record import RunRecord
 
 LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}
 QUESTIONS_PER_IMAGE = 24

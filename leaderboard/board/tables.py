@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from medtasks.runs.signature import has_unknown_prompts
-from medtasks.scoring.verification import unverified_note
+from medtasks.scoring.verification_outcome import unverified_note
 
 from ..rank.apart import coverage_notes
 from ..rank.candidates import VerificationLevel

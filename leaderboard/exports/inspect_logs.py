@@ -21,7 +21,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-from medtasks.scoring.run_record import RunFolder, as_data_error
+from medtasks.scoring.run_folder import RunFolder, as_data_error
 
 from ..intake.collect import find_everything
 from ..intake.remove_rows import layout_of

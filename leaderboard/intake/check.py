@@ -10,7 +10,7 @@ from pathlib import Path
 from medtasks.core.errors import MachineError, MedtasksError, machine_fault
 from medtasks.core.files import recover_directory
 from medtasks.runs.find import name_below
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run

@@ -12,8 +12,8 @@ from medtasks.core.text import counted, first_names
 from medtasks.runs.manifest import TaskFacts, filter_versions
 from medtasks.runs.samples import lacks_texts
 from medtasks.runs.signature import changed_options
+from medtasks.scoring.local_documents import is_miniature
 from medtasks.scoring.scores import COVERAGE
-from medtasks.scoring.verification import is_miniature
 from medtasks.validate.leaks import leaks
 
 from ..verify.coverage import release_coverage, released_share

@@ -19,7 +19,7 @@ from medtasks.core.files import canonical_json
 from medtasks.core.redaction import shown
 from medtasks.core.text import first_names
 from medtasks.runs.find import NO_RUN, SUFFIX, name_below, require_directory, run_folders
-from medtasks.scoring.run_record import RunFolder, read_manifest
+from medtasks.scoring.run_folder import RunFolder, read_manifest
 
 from ..schema.board import Refused
 from ..verify.model_identity import model_name

@@ -62,7 +62,7 @@ def rank_models(
     Args:
         column: the score to rank by.
         tables: by model the metric's statistics ``(items, width)``. Rows without a value
-            (`medtasks.scoring.item_table.without_value`) do not count, and models with only such
+            (`medtasks.scoring.columns.without_value`) do not count, and models with only such
             rows are not ranked.
         clusters: the cluster of each item.
         signature: the signature of the score.

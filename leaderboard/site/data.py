@@ -23,7 +23,8 @@ from medtasks.core.text import visible
 from medtasks.runs.samples import Sample, SampleFile, without_garbage_collection
 from medtasks.scoring.amended import samples_as_scored
 from medtasks.scoring.run_cache import RunStore
-from medtasks.scoring.run_record import VERIFIED, RunFolder, Verification
+from medtasks.scoring.run_folder import RunFolder
+from medtasks.scoring.verification_outcome import VERIFIED, Verification
 
 from ..intake.collect import find_everything
 from ..schema.board import BenchmarkBoard, Board, BoardColumn, Cell, Pair, Unit

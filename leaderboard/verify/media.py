@@ -19,7 +19,7 @@ from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-from medtasks.scoring.verification import local_documents
+from medtasks.scoring.local_documents import local_documents
 
 if TYPE_CHECKING:
     from PIL.Image import Image

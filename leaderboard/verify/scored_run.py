@@ -15,7 +15,8 @@ from medtasks.runs.signature import filters_text
 from medtasks.scoring.judged_scores import judge_names
 from medtasks.scoring.run_cache import RunStore as RunStore
 from medtasks.scoring.run_cache import compressed
-from medtasks.scoring.run_record import RunFolder, RunRecord, as_data_error
+from medtasks.scoring.run_folder import RunFolder, as_data_error
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.verified_runs import scored_record
 
 from ..schema.board import BoardRun

@@ -26,7 +26,7 @@ from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-from medtasks.scoring.run_record import read_manifest
+from medtasks.scoring.run_folder import read_manifest
 
 from ..figures.figure import Figure
 from ..figures.plots import figure_files, figures_of

@@ -21,10 +21,10 @@ from medtasks.runs.samples import Sample
 from medtasks.runs.unfinished import Plan, by_document, read_answers, read_plan
 from medtasks.scoring.group_scores import scores_of
 from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.local_documents import local_documents
 from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import MetricScore, Scores
-from medtasks.scoring.verification import local_documents
 
 from ..intake.remove_rows import layout_of
 from ..verify.model_identity import model_name

@@ -29,7 +29,8 @@ from medtasks.core.text import well_formed
 from medtasks.runs.samples import Sample, SampleFile, SampleLines, sample_lines
 from medtasks.scoring.amended import samples_as_scored
 from medtasks.scoring.run_cache import code_hash
-from medtasks.scoring.run_record import VERIFIED, RunRecord, Verification
+from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.verification_outcome import VERIFIED, Verification
 
 SAMPLES: Mapping[str, str] = {
     "sample_id": "id of the sample, unique within a task",

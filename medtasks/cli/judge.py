@@ -92,7 +92,7 @@ def judge(
     from medtasks.core.files import held
     from medtasks.judge.settings import read_judges
     from medtasks.runs.find import one_run
-    from medtasks.scoring.run_record import as_data_error
+    from medtasks.scoring.run_folder import as_data_error
 
     if export is not None:
         _require_place(export)
@@ -119,7 +119,7 @@ def _show_if_judged(folder: Path, config: JudgeConfig) -> bool:
     from medtasks.judge.judge_run import is_judged
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_record import read_manifest
+    from medtasks.scoring.run_folder import read_manifest
     from medtasks.scoring.summary import summary
 
     if not read_manifest(folder).judge:
@@ -143,9 +143,10 @@ def _judge_run(
     from medtasks.judge.judge_run import judge_all
     from medtasks.judge.verdict_export import export_verdicts
     from medtasks.runs.samples import without_garbage_collection
+    from medtasks.scoring.kept_runs import is_known_as_scored
     from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_record import read_run
-    from medtasks.scoring.verified_runs import is_known_as_scored, with_documents_of_data
+    from medtasks.scoring.run_folder import read_run
+    from medtasks.scoring.verified_runs import with_documents_of_data
 
     as_scored = is_known_as_scored(folder, user_store())
     with without_garbage_collection(afterwards=False):
@@ -195,10 +196,11 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, kee
     cache."""
     from medtasks.harness.results import renew_numbers
     from medtasks.runs.samples import without_garbage_collection
+    from medtasks.scoring.kept_runs import keep_finished
     from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_record import RunRecord, replace_run
+    from medtasks.scoring.run_folder import replace_run
+    from medtasks.scoring.run_record import RunRecord
     from medtasks.scoring.summary import summary
-    from medtasks.scoring.verified_runs import keep_finished
 
     with without_garbage_collection(afterwards=False):
         run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)

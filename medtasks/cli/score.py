@@ -194,10 +194,10 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.scoring.comparisons import comparisons, same_tasks
+    from medtasks.scoring.kept_runs import keep_written
     from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_record import read_manifest, write_run
+    from medtasks.scoring.run_folder import read_manifest, write_run
     from medtasks.scoring.summary import summary
-    from medtasks.scoring.verified_runs import keep_written
 
     folder = one_run(folder)
     if is_unfinished(folder):
@@ -241,7 +241,7 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
 def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
     from medtasks.runs.manifest import now
     from medtasks.scoring.finished_run import score_unfinished
-    from medtasks.scoring.run_record import write_run
+    from medtasks.scoring.run_folder import write_run
     from medtasks.scoring.summary import summary
 
     run = score_unfinished(folder, created=now())

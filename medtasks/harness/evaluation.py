@@ -49,10 +49,11 @@ from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
 from medtasks.scoring.finished_run import AnsweredTask, collect_run, data_facts
 from medtasks.scoring.item_table import refuse_unknown_names
+from medtasks.scoring.kept_runs import keep_finished
 from medtasks.scoring.run_cache import user_store
-from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.run_folder import write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.summary import summary
-from medtasks.scoring.verified_runs import keep_finished
 
 from . import model_facts
 from .endings import end_run, ending_of

@@ -28,7 +28,8 @@ from medtasks.runs.find import (
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.scoring.finished_run import score_unfinished
 from medtasks.scoring.run_cache import user_store
-from medtasks.scoring.run_record import RunRecord, read_manifest
+from medtasks.scoring.run_folder import read_manifest
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.summary import format_score, headline_scores
 from medtasks.scoring.verified_runs import scored_record
 

@@ -18,7 +18,7 @@ from medtasks.importers.imported_run import PredictionFile, score_predictions, s
 from medtasks.importers.layouts import predictions_in_rows
 from medtasks.importers.prediction_files import recognise
 from medtasks.python_api.runs import Run, open
-from medtasks.scoring.run_record import write_run
+from medtasks.scoring.run_folder import write_run
 
 Answer = Callable[[list[dict[str, Any]]], str]
 """A model: the text of the answer to a list of chat messages."""

@@ -1,43 +1,19 @@
-"""A scored run: the one form of its scores in memory, in the user's cache and on boards; and its
-result directory.
-"""
+"""A scored run: the one form of its scores in memory, in the user's cache and on boards."""
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from medtasks.catalog.contents import raised_in
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.errors import (
-    DataError,
-    MedtasksError,
-    UsageError,
-    first_line,
-    machine_fault,
-    reading,
-)
-from medtasks.core.files import (
-    canonical_json,
-    file_sha256,
-    recover_directory,
-    replace_directory,
-    temporary_beside,
-)
-from medtasks.core.schema import first_problem
-from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.timelines import Timeline
 from medtasks.runs.manifest import RunManifest, versions
-from medtasks.runs.samples import Sample, SampleFile, SampleLines
+from medtasks.runs.samples import Sample
 from medtasks.scoring.comparisons import (
     Diagnostics,
     LevelGap,
@@ -49,6 +25,7 @@ from medtasks.scoring.comparisons import (
 from medtasks.scoring.group_scores import scores_of
 from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scores import COVERAGE, Scores
+from medtasks.scoring.verification_outcome import Verification
 
 
 @dataclass(frozen=True)
@@ -62,57 +39,6 @@ class Change:
     what: str
     before: Any
     after: Any
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The outcome for one task of a run.
-
-    ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data
-    are not here, so questions and gold answers are taken as submitted, or the scores themselves
-    (``claimed``; ``stripped`` if that is because prompts and responses were removed). ``refused``:
-    never ranked, because of samples of no document of the task
-    (``strangers``) or with another prompt (``other_prompts``, both by id). ``prompts`` is whether
-    prompts were compared with the template, ``submitted`` are the metrics whose values are taken as
-    submitted.
-    """
-
-    outcome: Literal["verified", "unverifiable", "refused"] = "verified"
-    reason: str = ""
-    claimed: bool = False
-    stripped: bool = False
-    strangers: tuple[str, ...] = ()
-    other_prompts: tuple[str, ...] = ()
-    prompts: bool = True
-    submitted: tuple[str, ...] = ()
-
-    def doubts(self, sample_id: str) -> str:
-        """What pages show of a sample that could not be verified here, and why; empty if all of it
-        was.
-        """
-        doubts = []
-        if self.outcome == "unverifiable" and not self.claimed:
-            doubts.append(
-                "question and reference are as submitted, because the run's data are not prepared here"
-            )
-        elif sample_id in self.strangers:
-            doubts.append(
-                "question and reference are as submitted, because the data have no such sample"
-            )
-        if sample_id in self.other_prompts:
-            doubts.append("the prompt is as submitted and differs from the task's template")
-        elif not self.prompts:
-            doubts.append("the prompt is as submitted, because it is not the template's alone")
-        if self.claimed:
-            doubts.append("scores are as submitted, because they cannot be computed here")
-        elif self.submitted:
-            doubts.append(
-                f"{', '.join(self.submitted)}: as submitted, because it is not computed here"
-            )
-        return "; ".join(doubts)
-
-
-VERIFIED = Verification()
 
 
 @dataclass(frozen=True)
@@ -139,8 +65,8 @@ class RunRecord:
     scores were computed from, ``kept`` the ``comparisons`` and ``level_gaps``; None if they are
     made on first use.
 
-    What follows is there once the run was verified (`medtasks.scoring.verification`). ``signatures`` are by task
-    or group and metric, over all items. ``timelines`` are the first streaming items of a task,
+    What follows is there once the run was verified (`medtasks.scoring.verification`).
+    ``signatures`` are by task or group and metric, over all items. ``timelines`` are the first streaming items of a task,
     ``verification`` is its outcome, ``responses`` a hash of its responses, ``questions`` hashes of
     its documents by sample id, if they are those of the directory. ``changes`` are the values that
     differ from those in the directory, ``differences`` all fields of samples that do, and
@@ -257,150 +183,3 @@ class RunRecord:
             if task in self.manifest.tasks:
                 readings.update(self.manifest.tasks[task].readings)
         return readings
-
-
-# --- result directories ---
-
-
-def write_run(directory: Path, run: RunRecord) -> Path:
-    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial
-    result.
-
-    Raises:
-        UsageError: the directory exists; finished results are never overwritten.
-    """
-    if directory.exists():
-        raise UsageError(
-            f"{directory}: exists already, and results are never overwritten; choose another directory."
-        )
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_beside(directory) as partial:
-        _write(partial, run)
-        partial.rename(directory)
-    return directory
-
-
-def replace_run(directory: Path, run: RunRecord) -> None:
-    """Replace the run in ``directory``, where other files are kept; a crash or an OSError leaves
-    the old run.
-    """
-    with temporary_beside(directory) as partial:
-        shutil.copytree(directory, partial, dirs_exist_ok=True)
-        _write(partial, run)
-        replace_directory(directory, partial)
-
-
-def _write(folder: Path, run: RunRecord) -> None:
-    (folder / "samples").mkdir(exist_ok=True)
-    for task, samples in sorted(run.samples.items()):
-        lines = samples if isinstance(samples, SampleLines) else SampleLines(samples)
-        lines.write(folder / "samples" / f"{task}.jsonl")
-    (folder / "scores.json").write_text(
-        canonical_json(run.results, indent=1) + "\n", encoding="utf-8"
-    )
-    manifest = run.manifest.model_dump(mode="json")
-    (folder / "manifest.json").write_text(
-        canonical_json(manifest, indent=1) + "\n", encoding="utf-8"
-    )
-
-
-def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
-    """Manifest and samples by task from a directory that :func:`write_run` wrote.
-
-    Raises:
-        UsageError: the directory does not exist or is not a run's.
-        DataError: the manifest or a sample line cannot be read; names file, line and field.
-    """
-    manifest, samples = RunFolder(directory).read()
-    return manifest, {task: [*of_task] for task, of_task in samples.items()}
-
-
-@contextmanager
-def as_data_error(directory: Path) -> Iterator[None]:
-    """Report whatever the content of ``directory`` makes fail in the block: every file can follow
-    its schema although they do not fit together, or not the task.
-    """
-    try:
-        yield
-    except (MedtasksError, OSError):
-        raise
-    except MemoryError as error:
-        raise DataError(
-            f"{directory}: takes more memory than this machine has; read it on a larger one."
-        ) from error
-    except Exception as error:
-        raise machine_fault(error) or DataError(
-            f"{directory}: its samples and manifest do not fit together or not their tasks ({first_line(error)[:200]}, "
-            f"raised {raised_in(error)}); restore the directory."
-        ) from error
-
-
-def read_manifest(directory: Path) -> RunManifest:
-    """The manifest of the run in ``directory``.
-
-    Raises:
-        UsageError: the directory does not exist or is not a run's.
-        DataError: the manifest cannot be read; names the field.
-    """
-    recover_directory(directory)
-    path = directory / "manifest.json"
-    if not directory.exists():
-        raise UsageError(f"{directory}: no such directory; give a result directory (…_medtasks).")
-    if not path.is_file():
-        raise UsageError(f"{directory}: contains no manifest.json; give a directory …_medtasks.")
-    try:
-        with reading(path, "restore it"):
-            return model_from_json(RunManifest, path.read_bytes())
-    except ValidationError as error:
-        raise DataError(
-            f"{path}: not the manifest of a run ({first_problem(error)}); restore it."
-        ) from error
-
-
-def contents_hash(files: Mapping[str, Path]) -> str:
-    """SHA-256 of the contents of files, by the names that count."""
-    digest = hashlib.sha256()
-    for name, path in files.items():
-        with reading(path, "restore it"):
-            digest.update(f"{name}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class RunFolder:
-    """The result directory ``directory``; ``below`` is its path below a root that was searched for
-    runs.
-    """
-
-    directory: Path
-    below: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.below or self.directory.resolve().name
-
-    @property
-    def files(self) -> list[Path]:
-        return [
-            self.directory / "manifest.json",
-            *sorted((self.directory / "samples").glob("*.jsonl")),
-        ]
-
-    @property
-    def content(self) -> str:
-        """SHA-256 of the contents of all files, independent of the directory's name."""
-        recover_directory(self.directory)
-        return contents_hash({path.name: path for path in self.files})
-
-    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
-        """The names of the tasks, and by benchmark whose data were used whether they are miniature
-        data.
-        """
-        manifest = read_manifest(self.directory)
-        return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
-
-    def read(self) -> tuple[RunManifest, Mapping[str, SampleFile]]:
-        """The manifest, and the samples by task."""
-        manifest = read_manifest(self.directory)
-        files = {file.stem: file for file in self.files[1:]}
-        return manifest, {task: SampleFile(file) for task, file in files.items()}

@@ -6,62 +6,28 @@ here, by the same functions as in a run. So nothing can be forged but responses 
 
 from __future__ import annotations
 
-import functools
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
 
-import numpy as np
-
-from medtasks.benchmarks.documents import asked_prompt, task_rows
-from medtasks.catalog.benchmark import Document
-from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.rubric import rubric_hash
-from medtasks.catalog.rubric_files import load_rubric, rubric_files
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.catalog.statuses import FAILED
-from medtasks.core.errors import (
-    DamagedDataError,
-    DataError,
-    MachineError,
-    MedtasksError,
-    NotPreparedError,
-    first_line,
-    machine_fault,
-)
-from medtasks.core.files import canonical_json, short_hash
-from medtasks.core.settings import Settings, current_settings, read_subset, using
-from medtasks.data.store import open_prepared
-from medtasks.metrics.base import Array
-from medtasks.metrics.registry import get_metric, item_bounds_of
-from medtasks.runs.manifest import (
-    DataFacts,
-    RubricFacts,
-    RunManifest,
-    TaskFacts,
-    filter_versions,
-    protocol_hash,
-)
-from medtasks.runs.samples import Outcome, Sample, SampleFile, lacks_texts
-from medtasks.runs.signature import changed_options
+from medtasks.core.errors import DataError, NotPreparedError, first_line, machine_fault
+from medtasks.core.settings import using
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions, protocol_hash
+from medtasks.runs.samples import Outcome, Sample, SampleFile
 from medtasks.scoring.judged_scores import with_judged_scores
-from medtasks.scoring.run_record import Verification
 from medtasks.scoring.run_tables import in_parts
 from medtasks.scoring.scored_samples import has_models, scored_samples, with_learned_metrics
-
-T = TypeVar("T")
+from medtasks.scoring.submitted_samples import SubmittedSamples
+from medtasks.scoring.verification_outcome import Verification
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
-NO_RESPONSES = (
-    "claimed: it has no prompts and responses, so its scores cannot be computed from them"
-)
 
 
 class SubmittedTask:
-    """One task of a run, as it is scored here; what was found out about it is complete after
-    :meth:`parts`.
+    """One task of a run, as it is scored here; the attributes are complete after :meth:`parts`.
 
     With ``own``, learned metrics are computed with their models, and nothing that was submitted is
     used; otherwise the submitted values of learned metrics, and of those that this machine cannot
@@ -73,30 +39,23 @@ class SubmittedTask:
 
     def __init__(self, task: str, manifest: RunManifest, *, own: bool) -> None:
         self.spec = load_spec(task)
-        self._manifest, self._own = manifest, own
-        self._place = f"samples/{task}.jsonl"
-        self._facts = manifest.tasks[task]
-        self.outcomes: list[Outcome] = []
         self.outcome = Verification()
+        self.outcomes: list[Outcome] = []
         self.submitted: frozenset[str] = frozenset()
+        self.responses = ""
         self.notes: list[str] = []
         self.problems: list[str] = []
-        self.responses = ""
-        self.questions: dict[str, str] = {}
         self.either = not has_models(self.spec)
-        self._known: Mapping[str, tuple[Mapping[str, Any], str]] | None = None
-        learned = {*self.spec.metadata.learned}
-        absent = {
-            one
-            for one in {*self.spec.metrics} - learned
-            if get_metric(one).unavailable() is not None
-        }
-        self._claimable = frozenset(learned | absent)
+        self._manifest = manifest
+        self._own = own
+        self._facts = manifest.tasks[task]
+        self._samples = SubmittedSamples(self.spec, manifest)
+        self._claimable = _claimable_metrics(self.spec)
         self._claimed: set[str] = set()
-        self._responses: dict[str, str] = {}  # a hash of each sample's, by sample id
-        self._strangers: list[str] = []
-        self._other_prompts: list[str] = []
-        self._prompts = True
+
+    @property
+    def questions(self) -> dict[str, str]:
+        return self._samples.questions
 
     def parts(
         self, samples: Sequence[Sample] | SampleFile
@@ -108,21 +67,13 @@ class SubmittedTask:
                 number of responses, or cannot be scored.
         """
         for submitted, part in self.checked(in_parts(self.spec, samples)):
-            made = part
+            scored = part
             if not self.outcome.claimed:
-                try:
-                    made = self._scored(part)
-                except NotPreparedError as error:  # a metric needs data that are not here
-                    why = first_line(error).rstrip(".")
-                    self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
-                    reason = f"claimed: its scores cannot be computed here ({why})"
-                    self.outcome = Verification("unverifiable", reason, claimed=True)
-                except Exception as error:  # untrusted input, and code of other packages
-                    raise machine_fault(error) or self._unscorable(part, error) from error
+                scored = self._scored_or_claimed(part)
             if self.outcome.claimed:
-                self.submitted |= {name for sample in part for name in sample.statistics}
-            self.outcomes += [sample.outcome for sample in made]
-            yield submitted, made
+                self.submitted = self.submitted.union(*(sample.statistics for sample in part))
+            self.outcomes += [sample.outcome for sample in scored]
+            yield submitted, scored
 
     def checked(
         self, parts: Iterable[Sequence[Sample]]
@@ -131,149 +82,18 @@ class SubmittedTask:
         :meth:`parts`.
         """
         for number, part in enumerate(parts):
-            submitted = ordered = sorted(part, key=lambda sample: sample.sample_id)
-            if number == 0 and lacks_texts(ordered):
-                self.outcome = Verification(
-                    "unverifiable", NO_RESPONSES, claimed=True, stripped=True
-                )
-            elif number == 0:
-                try:
-                    self._known = _from_data_here(_known, self.spec.name, self._manifest)
-                except (
-                    MachineError
-                ):  # the gold answers of the directory must not take the place of damaged ones
-                    raise
-                except MedtasksError as error:
-                    self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
-            self._require_own_samples(ordered)
+            submitted = sorted(part, key=lambda sample: sample.sample_id)
+            if number == 0:
+                self.outcome = self._samples.begin(submitted)
+            self._samples.require_own(submitted, stripped=self.outcome.stripped)
+            checked = submitted
             if not self.outcome.claimed:
-                ordered = self._with_local_documents(ordered)
-                self._claimed |= {
-                    name for one in ordered for name in one.statistics
-                } & self._claimable
-            yield submitted, ordered
+                checked = self._samples.with_local_documents(submitted)
+                for sample in checked:
+                    self._claimed |= sample.statistics.keys() & self._claimable
+            yield submitted, checked
+        self._samples.require_all()
         self._conclude()
-
-    def _require_own_samples(self, samples: Sequence[Sample]) -> None:
-        """Refuse samples that are not those that the manifest describes, or with another number of
-        responses: it is the task's, unless the harness was run with ``--repeats``.
-        """
-        task = self.spec.name
-        option = changed_options(self._manifest.settings).get("repeats")
-        number = option if isinstance(option, int) else self.spec.repeats
-        number = 1 if self._manifest.is_imported else int(number)
-        for sample in samples:
-            place = f"{self._place}: sample {sample.sample_id}"
-            if sample.sample_id in self._responses:
-                raise DataError(f"{place} is duplicated, expected once; run again.")
-            if sample.task != task:
-                raise DataError(
-                    f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file."
-                )
-            if not self.outcome.stripped:
-                _require_entries(sample, number, place)
-            self._responses[sample.sample_id] = short_hash("\0".join(sample.responses))
-
-    def _with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples with the documents of the data, whose prompts are compared with those that
-        the documents give.
-        """
-        if self._known is None:
-            for sample in samples:
-                self.questions[sample.sample_id] = short_hash(
-                    canonical_json(sample.whole_document())
-                )
-            return [*samples]
-        own = (
-            not changed_options(self._manifest.settings)
-            and self._facts.prompt_hash == self.spec.prompt_hash
-        )
-        found = []
-        for one in samples:
-            if one.sample_id not in self._known:
-                self._strangers.append(one.sample_id)
-                found.append(one)
-                continue
-            fields, prompt = self._known[one.sample_id]
-            # without a prompt, it was never asked: the run was not finished
-            if own and (one.prompt or one.status != FAILED) and short_hash(one.prompt) != prompt:
-                self._other_prompts.append(one.sample_id)
-            elif not own and one.prompt:
-                self._prompts = False
-            found.append(one.model_copy(update={**fields, "prompt_hash": self._facts.prompt_hash}))
-        return found
-
-    def _conclude(self) -> None:
-        """Set what only all samples show."""
-        task, count = self.spec.name, len(self._responses)
-        if count != self._facts.attempted:
-            raise DataError(
-                f"{self._place}: {count:,} samples, expected {self._facts.attempted:,}, the sum of `answered` "
-                f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
-            )
-        if self._known is not None:
-            asked = (
-                max(self._facts.asked, len(self._known)) if self._strangers else len(self._known)
-            )
-            self._facts = self._facts.model_copy(update={"asked": asked})
-        if not self.outcome.claimed:
-            if (
-                count >= 20 and len({*self._responses.values()}) >= 4
-            ):  # else equal ones may be chance
-                self.responses = short_hash(canonical_json(sorted(self._responses.items())))
-            if self._strangers:
-                text = (
-                    f"{len(self._strangers):,} of {count:,} samples are of no document of the task"
-                )
-                self.outcome = Verification("refused", text)
-            elif self._other_prompts:
-                text = f"{len(self._other_prompts):,} of {count:,} prompts differ from the template"
-                self.outcome = Verification("refused", text)
-            self.outcome = replace(
-                self.outcome,
-                strangers=tuple(sorted(self._strangers)),
-                other_prompts=tuple(sorted(self._other_prompts)),
-                prompts=self._prompts,
-                submitted=() if self._own else tuple(sorted(self._claimed)),
-            )
-        learned = {*self.spec.metadata.learned}
-        self.either = self.either and not self._claimed
-        if not self._own:
-            self.submitted |= self._claimed
-            if names := ", ".join(sorted(self._claimed & learned)):
-                self.notes.append(
-                    f"{task}: {names} are taken as submitted, because building loads no models"
-                )
-            if names := ", ".join(sorted(self._claimed - learned)):
-                self.notes.append(f"{task}: {UNSCORED} ({names})")
-
-    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
-        with using(miniature=self._manifest.miniature):
-            again = scored_samples(self.spec, samples)
-            if self._own:
-                again = with_learned_metrics(self.spec, again, self.problems)
-        learned = self.spec.metadata.learned
-        names = () if self._own else (*learned, *sorted(self._claimed - {*learned}))
-        for number, (one, given) in enumerate(zip(again, samples, strict=True) if names else ()):
-            known = {} if one.status == FAILED or one.repeats else given.statistics
-            rows = {name: known[name] for name in names if name in known}
-            scores = {name: given.scores.get(name) if name in rows else None for name in names}
-            update = {"statistics": {**one.statistics, **rows}, "scores": {**one.scores, **scores}}
-            again[number] = one.model_copy(update=update)
-        return with_judged_scores(self.spec, again, self._manifest.judge)
-
-    def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
-        """The error that names the first sample that cannot be scored."""
-        for sample in samples if len(samples) > 1 else ():
-            try:
-                self._scored([sample])
-            except Exception as its_own:
-                return self._unscorable([sample], its_own)
-        what = "its samples"
-        if len(samples) == 1:
-            what = f"sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document`"
-        why = first_line(error).rstrip(".")
-        return DataError(f"{self._place}: {what} cannot be scored ({why}); restore the file.")
 
     @property
     def is_plain(self) -> bool:
@@ -295,179 +115,120 @@ class SubmittedTask:
             blind=self._facts.blind,
             presentation=self._facts.presentation,
         )
-        now = {
+        update = {
             "filters": filter_versions(self.spec),
             "protocol_hash": protocol,
             "yaml_hash": self.spec.yaml_hash,
         }
-        return self._facts.model_copy(update=now).with_outcomes(self.outcomes)
+        return self._facts.model_copy(update=update).with_outcomes(self.outcomes)
 
-
-def _require_entries(sample: Sample, number: int, place: str) -> None:
-    """Refuse a sample with another number of responses, or of what is reported of each."""
-    counts = {
-        "responses": len(sample.responses),
-        "failed": len(sample.failed) or number,
-        "probabilities": len(sample.probabilities) or number,
-    }
-    for field, count in counts.items():
-        if count != number:
-            raise DataError(
-                f"{place}: field `{field}` has {count:,} entries, expected {number}, the number of "
-                "responses to a question of the task; restore the file."
-            )
-
-
-def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
-    """The facts on judging with the rubrics installed here; verdicts under other versions of them
-    do not count.
-    """
-    found: dict[str, RubricFacts] = {}
-    notes = []
-    for name, facts in judge.items():
-        installed = load_rubric(name) if name in rubric_files() else None
-        if installed is not None and rubric_hash(facts.rubric) == rubric_hash(installed):
-            found[name] = facts.model_copy(update={"rubric": installed})
-        else:
-            notes.append(
-                f"judged under another rubric {name} than the one installed here, so its verdicts do not count"
-            )
-    return found, notes
-
-
-_HUGE = 1e12
-"""Above all real scores, and small enough for pages and figures."""
-_ROUNDING = 1e-9
-
-
-def require_statistics(metric: str, rows: Array) -> None:
-    """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count
-    it negatively: they were submitted, and nothing else limits them.
-    """
-    low, high = item_bounds_of(metric) or (-_HUGE, _HUGE)
-    low, high = max(low, -_HUGE), min(high, _HUGE)
-    known = rows[~np.isnan(rows).any(axis=1)]
-    with np.errstate(all="ignore"):  # a single item may have no score
-        scores = get_metric(metric).score(known)
-    if known.shape[1] == 2 and (known[:, 1] < 0).any():
-        found, expected = f"an item counts {known[:, 1].min():g} times", "0 or more"
-    elif (beyond := scores[(scores < low - _ROUNDING) | (scores > high * (1 + _ROUNDING))]).size:
-        found, expected = f"an item's score is {beyond[0]:g}", f"{low:g} to {high:g}"
-    else:
-        return
-    raise DataError(
-        f"statistics of {metric}: {found}, expected {expected}; restore the directory, or score it again: medtasks "
-        "score DIR --out NEW_DIR."
-    )
-
-
-def unverified_note(tasks: Sequence[str]) -> str:
-    """The note that the documents of these tasks were not verified."""
-    return (
-        f"Documents not verified: {', '.join(tasks)} (the data are not prepared where the board was built, so "
-        "questions and gold answers are taken as submitted)."
-    )
-
-
-def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
-    """The outcomes as notes on a run."""
-    unverified: list[str] = []
-    stripped: list[str] = []
-    for task, verification in sorted(outcomes.items()):
-        if verification.outcome == "refused":
-            yield f"{task}: {verification.reason}"
-        if verification.outcome == "unverifiable" and not verification.claimed:
-            unverified.append(task)
-        if verification.stripped:
-            stripped.append(task)
-    if unverified:
-        yield unverified_note(unverified)
-    if stripped:
-        yield f"stripped, so the responses cannot be scored again: {', '.join(stripped)}"
-
-
-# --- documents of the data prepared here ---
-
-
-def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
-    """The documents of the run's task by sample id, from the data prepared here; miniature data are
-    made if absent.
-    """
-    return _from_data_here(_documents, task, manifest)
-
-
-def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest: RunManifest) -> T:
-    facts, here = manifest.tasks[task], current_settings().mini
-    data = manifest.data[facts.benchmark]
-    errors: list[MedtasksError] = []
-    for mini in dict.fromkeys((here, True) if data.mini else (here,)):
-        with using(mini=mini, max_frames=facts.frames.get("cap"), subset=read_subset(facts.subset)):
-            try:
-                return make(task, data.fingerprint, current_settings())
-            except MedtasksError as error:
-                errors.append(error)
-            except OSError as error:
-                problem = f"{facts.benchmark}: its prepared data cannot be read ({error.strerror or error}); restore them."
-                errors.append(DamagedDataError(problem))
-            except Exception as error:  # code of other packages
-                problem = f"{task}: its documents cannot be made ({first_line(error)})."
-                errors.append(machine_fault(error) or MedtasksError(problem))
-    try:
-        raise next((error for error in errors if isinstance(error, MachineError)), errors[0])
-    finally:
-        errors.clear()  # each has this frame, which has them: they, and the callers' samples, would stay
-
-
-@functools.lru_cache(maxsize=8)
-def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, Document]:
-    del settings  # in force; here only part of the cache key
-    benchmark = load_spec(task).metadata.benchmark
-    prepared = open_prepared(benchmark)
-    here = prepared.manifest.fingerprint
-    if here != fingerprint:
-        prepared.require_intact()  # else the manifest's fingerprint may be what was damaged
-        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {here[:16]}.")
-    return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
-
-
-@functools.cache
-def _known(
-    task: str, fingerprint: str, settings: Settings
-) -> Mapping[str, tuple[Mapping[str, Any], str]]:
-    """By sample id what a sample has of the task's document, and the hash of the prompt that it
-    gives, if it gives one; made once, because all runs of a board answer the same questions.
-    """
-    known = {}
-    for name, document in _documents(task, fingerprint, settings).items():
+    def _scored_or_claimed(self, samples: list[Sample]) -> list[Sample]:
+        """The scored samples or, if the task needs data that are not here, ``samples``: its scores
+        are then taken as submitted.
+        """
         try:
-            prompt = short_hash(asked_prompt(load_spec(task), document))
-        except (MedtasksError, KeyError):  # the document does not give one
-            prompt = ""
-        fields = {field: document[field] for field in ("cluster", "target")}
-        fields["media"] = tuple(document["media"])
-        others = {
-            field: value for field, value in document.items() if field not in {"sample_id", *fields}
-        }
-        known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
-    return known
+            return self._scored(samples)
+        except NotPreparedError as error:
+            reason = first_line(error).rstrip(".")
+        except Exception as error:  # untrusted input, and code of other packages
+            raise machine_fault(error) or self._unscorable(samples, error) from error
+        self.notes.append(f"{self.spec.name}: {UNSCORED} ({reason})")
+        claim = f"claimed: its scores cannot be computed here ({reason})"
+        self.outcome = Verification("unverifiable", claim, claimed=True)
+        return samples
 
+    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
+        with using(miniature=self._manifest.miniature):
+            scored = scored_samples(self.spec, samples)
+            if self._own:
+                scored = with_learned_metrics(self.spec, scored, self.problems)
+        if not self._own:
+            scored = self._with_submitted_values(scored, samples)
+        return with_judged_scores(self.spec, scored, self._manifest.judge)
 
-def forget_documents() -> None:
-    """Free the memory that the documents take."""
-    _known.cache_clear()
-    _documents.cache_clear()
+    def _with_submitted_values(
+        self, scored: list[Sample], submitted: Sequence[Sample]
+    ) -> list[Sample]:
+        """The scored samples with the submitted values of metrics that are not computed here."""
+        learned = self.spec.metadata.learned
+        metrics = [*learned, *sorted(self._claimed - {*learned})]
+        if not metrics:
+            return scored
+        completed = []
+        for sample, as_submitted in zip(scored, submitted, strict=True):
+            completed.append(_with_submitted(sample, as_submitted, metrics))
+        return completed
 
+    def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
+        """The error that names the first sample that cannot be scored."""
+        subject = "its samples"
+        for sample in samples:
+            error_of_sample = self._scoring_error(sample)
+            if error_of_sample is not None:
+                error = error_of_sample
+                fields = "fields `responses`, `verdicts` and `document`"
+                subject = f"sample {sample.sample_id}: {fields}"
+                break
+        reason = first_line(error).rstrip(".")
+        return DataError(
+            f"samples/{self.spec.name}.jsonl: {subject} cannot be scored ({reason}); "
+            "restore the file."
+        )
 
-def is_miniature(benchmark: str, facts: DataFacts) -> bool:
-    """Whether the data are miniature data, also if they were prepared from their source files like
-    a release.
-    """
-    if facts.mini or facts.records >= get_benchmark(benchmark).counts.published.get("rows", 0):
-        return facts.mini
-    with using(mini=True):
+    def _scoring_error(self, sample: Sample) -> Exception | None:
         try:
-            return open_prepared(benchmark).manifest.fingerprint == facts.fingerprint
-        except MachineError:
-            raise
-        except MedtasksError:
-            return False
+            self._scored([sample])
+        except Exception as error:
+            return error
+        return None
+
+    def _conclude(self) -> None:
+        """Set what only all samples show."""
+        self._facts = self._facts.model_copy(update={"asked": self._samples.asked})
+        if not self.outcome.claimed:
+            self.responses = self._samples.responses_hash
+            submitted = () if self._own else tuple(sorted(self._claimed))
+            self.outcome = replace(self._samples.concluded(self.outcome), submitted=submitted)
+        self.either = self.either and not self._claimed
+        if not self._own:
+            self.submitted |= self._claimed
+            self._note_claimed()
+
+    def _note_claimed(self) -> None:
+        """Note the metrics whose values are taken as submitted."""
+        task = self.spec.name
+        learned = {*self.spec.metadata.learned}
+        claimed_learned = ", ".join(sorted(self._claimed & learned))
+        claimed_others = ", ".join(sorted(self._claimed - learned))
+        if claimed_learned:
+            self.notes.append(
+                f"{task}: {claimed_learned} are taken as submitted, because building loads no models"
+            )
+        if claimed_others:
+            self.notes.append(f"{task}: {UNSCORED} ({claimed_others})")
+
+
+def _claimable_metrics(spec: TaskSpec) -> frozenset[str]:
+    """The metrics that may be taken as submitted: learned ones, and those that cannot be computed
+    here.
+    """
+    claimable = {*spec.metadata.learned}
+    for metric in spec.metrics:
+        if metric not in claimable and get_metric(metric).unavailable() is not None:
+            claimable.add(metric)
+    return frozenset(claimable)
+
+
+def _with_submitted(scored: Sample, submitted: Sample, metrics: Sequence[str]) -> Sample:
+    """The scored sample with the submitted values of these metrics: none if it failed or was asked
+    several times.
+    """
+    statistics = dict(scored.statistics)
+    scores = dict(scored.scores)
+    is_counted = scored.status != FAILED and not scored.repeats
+    for metric in metrics:
+        scores[metric] = None
+        if is_counted and metric in submitted.statistics:
+            statistics[metric] = submitted.statistics[metric]
+            scores[metric] = submitted.scores.get(metric)
+    return scored.model_copy(update={"statistics": statistics, "scores": scores})

@@ -6,35 +6,30 @@ Responses and verdicts are taken from the run; all else is worked out here
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
-from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.timelines import Timeline, timelines
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.scoring.amended import Amendments
-from medtasks.scoring.item_table import ItemTable
-from medtasks.scoring.judged_scores import judge_hash
-from medtasks.scoring.run_cache import RunStore
-from medtasks.scoring.run_record import Change, Difference, RunFolder, RunRecord, read_manifest
-from medtasks.scoring.run_tables import RunTables, batches
-from medtasks.scoring.verification import (
-    SubmittedTask,
-    forget_documents,
+from medtasks.scoring.installed_manifest import (
+    installed_part,
     installed_rubrics,
-    is_miniature,
-    require_statistics,
-    verification_notes,
+    require_consistent,
 )
+from medtasks.scoring.item_table import ItemTable
+from medtasks.scoring.local_documents import forget_documents
+from medtasks.scoring.run_record import Change, Difference, RunRecord
+from medtasks.scoring.run_tables import RunTables, batches
+from medtasks.scoring.submitted_statistics import require_statistics
+from medtasks.scoring.verification import SubmittedTask
+from medtasks.scoring.verification_outcome import verification_notes
 
 
 def scored_record(
@@ -58,14 +53,13 @@ def scored_record(
         MedtasksError: the samples cannot be scored.
     """
     created_at(manifest)
-    for problem in _contradictions(manifest, samples.keys()):
-        raise DataError(problem)
-    manifest, left_out = _installed_part(manifest, folder)
-    rubrics, other_rubrics = installed_rubrics(manifest.judge)
+    require_consistent(manifest, samples.keys())
+    manifest, left_out = installed_part(manifest, folder)
+    rubrics, rubric_notes = installed_rubrics(manifest.judge)
     notes = [f"left out, because no installed package has the task: {name}" for name in left_out]
     if not own:
         manifest = manifest.model_copy(update={"judge": rubrics})
-        notes += other_rubrics
+        notes += rubric_notes
     kept: dict[str, Sequence[Sample]] = {}
     tables = RunTables(kept)
     differing = _Differing()
@@ -75,11 +69,13 @@ def scored_record(
         kept[name] = _scored_task(task, samples[name], tables, differing, whole=whole)
         tables.of(name)
         tasks.append(task)
-    run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
+    run = verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
     mode = ""
-    if other_rubrics or not all(task.either for task in tasks):
+    if rubric_notes or not all(task.either for task in tasks):
         mode = "own" if own else "submitted"
-    problems = chain.from_iterable(task.problems for task in tasks)
+    problems: list[str] = []
+    for task in tasks:
+        problems += task.problems
     return replace(
         run,
         samples=kept if whole else {},
@@ -140,7 +136,7 @@ def _changes(task: str, before: Sample, after: Sample) -> Iterator[Change]:
             yield Change(task, before.sample_id, what, old.get(what), new.get(what))
 
 
-def _verified(
+def verified(
     run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[str] = ()
 ) -> RunRecord:
     """The scored run without its samples, with what was found out about its tasks."""
@@ -228,66 +224,6 @@ def _timelines(run: RunRecord, tasks: Sequence[SubmittedTask]) -> dict[str, tupl
     return lines_by_task
 
 
-def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
-    for name, judged in manifest.judge.items():
-        own = judge_hash(judged.rubric, judged.template_hash, judged.judges, judged.combine)
-        if judged.judge_hash != own:
-            yield (
-                f"manifest.json: field `judge.{name}.judge_hash` is {judged.judge_hash!r}, expected {own!r}, which "
-                "follows from its rubric and judges; restore it, or judge again."
-            )
-    if not manifest.tasks:
-        yield "manifest.json: field `tasks` names none, expected at least one; run again."
-    for task in sorted(manifest.tasks.keys() - samples):
-        yield f"samples/{task}.jsonl: missing, although the manifest names the task; restore it."
-    for task in sorted(samples - manifest.tasks.keys()):
-        yield f"samples/{task}.jsonl: of no task that the manifest names; remove it or run again."
-    for task, facts in manifest.tasks.items():
-        if facts.attempted > facts.asked:
-            yield f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}."
-        if facts.benchmark not in manifest.data:
-            yield f"manifest.json: field `data` lacks {facts.benchmark}, the benchmark of {task}; restore it."
-    for group, members in manifest.groups.items():
-        if not members:
-            yield f"manifest.json: field `groups.{group}` names no task; restore it."
-        for name in sorted({*members} - manifest.tasks.keys()):
-            yield f"manifest.json: field `groups.{group}` names {name}, which is not a task of the run; restore it."
-
-
-def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, list[str]]:
-    """The manifest without the tasks and groups that are not installed (and their data), and the
-    names of these.
-    """
-    specs = load_specs()
-    tasks = {
-        name: one
-        for name, one in manifest.tasks.items()
-        if name in specs and specs[name].kind == "task"
-    }
-    groups = {
-        name: members
-        for name, members in manifest.groups.items()
-        if name in specs and specs[name].kind == "group" and set(members) <= tasks.keys()
-    }
-    left_out = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
-    if not tasks:
-        names = ", ".join(left_out)
-        raise UsageError(
-            f"{folder}: no installed package has its tasks ({names}); install the one that does."
-        )
-    for task, one in tasks.items():
-        if one.benchmark != (benchmark := specs[task].metadata.benchmark):
-            field = f"manifest.json: field `tasks.{task}.benchmark`"
-            raise DataError(f"{field} is {one.benchmark!r}, expected {benchmark!r}; restore it.")
-    benchmarks = {one.benchmark for one in tasks.values()}
-    data = {
-        name: one.model_copy(update={"mini": is_miniature(name, one)})
-        for name, one in manifest.data.items()
-        if name in benchmarks
-    }
-    return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), left_out
-
-
 def with_documents_of_data(
     manifest: RunManifest, samples: Mapping[str, list[Sample]]
 ) -> dict[str, list[Sample]]:
@@ -300,61 +236,10 @@ def with_documents_of_data(
         DataError: the samples are not those that the manifest describes.
     """
     replaced = dict(samples)
-    for task in manifest.tasks.keys() & samples.keys() & load_specs().keys():
-        submitted = SubmittedTask(task, manifest, own=True)
-        replaced[task] = [
-            sample for _, of_data in submitted.checked(batches(samples[task])) for sample in of_data
-        ]
+    for name in manifest.tasks.keys() & samples.keys() & load_specs().keys():
+        task = SubmittedTask(name, manifest, own=True)
+        replaced[name] = []
+        for _, checked in task.checked(batches(samples[name])):
+            replaced[name] += checked
     forget_documents()
     return replaced
-
-
-# --- keeping a run that was scored here ---
-
-
-def is_known_as_scored(folder: Path, store: RunStore) -> bool:
-    """Whether the store has the run in ``folder``, and its samples are as they are scored here."""
-    source = RunFolder(folder)
-    known = store.read_run(store.key_of(source.content, *source.contains()), own=False)
-    return known is not None and not known.differences
-
-
-def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
-    """Keep a run that was scored here and written to ``folder`` just now, as it would be read from
-    there.
-
-    A run that needs a word about what was verified is left to whoever reads it.
-    """
-    with contextlib.suppress(Exception):  # the run is finished, and scored again when it is read
-        manifest, _ = _installed_part(
-            read_manifest(folder), folder.name
-        )  # in the order in which it is read
-        rubrics, others = installed_rubrics(manifest.judge)
-        manifest = manifest.model_copy(update={"judge": rubrics})
-        tasks, as_data = [], True
-        for name in manifest.tasks:
-            tasks.append(task := SubmittedTask(name, manifest, own=False))
-            for samples, of_data in task.checked(batches(run.samples[name])):
-                as_data = as_data and samples == of_data
-                task.outcomes += [sample.outcome for sample in of_data]
-            forget_documents()
-        if as_data and not others and all(one.is_plain for one in tasks):
-            kept = replace(
-                run,
-                manifest=manifest,
-                tasks={name: run.tasks[name] for name in manifest.tasks},
-                groups={name: run.groups[name] for name in manifest.groups},
-                kept=(run.comparisons, run.level_gaps),
-            )
-            source = RunFolder(folder)
-            store.keep(store.key_of(source.content, *source.contains()), _verified(kept, tasks))
-
-
-def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
-    """Keep the scored run under the content of the directory to which it was written, too."""
-    if not run.mode and run.notes == (
-        *verification_notes(run.verification),
-    ):  # else it reads otherwise
-        source = RunFolder(folder)
-        kept = replace(run.rescored, changes=(), differences=(), amended={})
-        store.keep(store.key_of(source.content, *source.contains()), kept)

@@ -33,7 +33,7 @@ from pathlib import Path
 
 from medtasks.answers.option_letter import read_stages
 from medtasks.runs.samples import Sample
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 
 sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed
 from tiny_llava import build_tiny_llava

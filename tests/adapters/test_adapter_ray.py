@@ -21,7 +21,7 @@ from medtasks.adapters.ray import MedtasksRay, units_of
 
 from medtasks.harness import run_tasks
 from medtasks.runs.replies import Reply
-from medtasks.scoring.run_record import read_manifest
+from medtasks.scoring.run_folder import read_manifest
 
 
 def documents(count: int, *, pictures: int = 1) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.harness import run_tasks, with_checks, wrapped
 from medtasks.runs.unfinished import read_answers
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 
 TASK = "med_cmr_mcq_ltg"
 

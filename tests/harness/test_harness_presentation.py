@@ -14,7 +14,7 @@ from test_harness_failures import TASK, Backend, evaluate, target
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.prompts import render
 from medtasks.harness.presentation import presentation
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 
 
 class SimpleBackend(Backend):

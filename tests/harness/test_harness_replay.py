@@ -15,7 +15,7 @@ from runs import Run, baseline
 from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
 from medtasks.python_api.scoring import score
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.verified_runs import scored_record
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]

@@ -16,7 +16,7 @@ from test_harness_failures import TASK, target
 from test_harness_presentation import BOTH, SYSTEM, USER, SimpleBackend, Templated
 
 from medtasks.core.errors import UsageError, errors_raised
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.verified_runs import scored_record
 
 INSTRUCTION = "You are a careful radiologist."

@@ -15,7 +15,8 @@ from PIL import Image
 from runs import baseline
 
 from medtasks.harness.wandb_tables import Columns, sample_table, score_table, score_values, shown_of
-from medtasks.scoring.run_record import RunRecord, read_run
+from medtasks.scoring.run_folder import read_run
+from medtasks.scoring.run_record import RunRecord
 
 CXR = "mi_cxr_icr"
 STREAM = "medstreambench_future_streaming"

@@ -21,7 +21,8 @@ from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.scoring.judged_scores import judge_names
 from medtasks.scoring.run_cache import user_store
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.verified_runs import scored_record
 
 

@@ -16,7 +16,8 @@ from medtasks.benchmarks.documents import asked_prompt
 from medtasks.catalog.spec import load_spec
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scored_samples import scored_samples
 
 Samples = dict[str, list[Sample]]

@@ -29,7 +29,8 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.finished_run import data_facts
 from medtasks.scoring.judged_scores import with_judged_scores
-from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.run_folder import write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
 
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")

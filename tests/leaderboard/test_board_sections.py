@@ -36,7 +36,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.run_folder import write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import Scores
 

@@ -29,7 +29,8 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import as_rows, failed
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 
 NOISY = MODELS[1]
 

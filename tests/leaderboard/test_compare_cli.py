@@ -30,7 +30,7 @@ from statsmodels.stats.multitest import multipletests
 from medtasks.cli.app import main
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.scoring.comparisons import Paired, same_tasks
-from medtasks.scoring.run_record import write_run
+from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.verified_runs import scored_record
 from medtasks.stats.student import detectable_difference
 

@@ -33,7 +33,7 @@ from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.importers.prediction_files import read_predictions
-from medtasks.scoring.run_record import read_manifest, read_run
+from medtasks.scoring.run_folder import read_manifest, read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"

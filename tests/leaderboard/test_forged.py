@@ -34,7 +34,8 @@ from medtasks.core.findings import failed
 from medtasks.harness import run_tasks
 from medtasks.runs.samples import Sample
 from medtasks.scoring import run_tables
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 
 CAREFUL = MODELS[1]
 NAME = CAREFUL.name

@@ -34,7 +34,8 @@ from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
 from medtasks.runs.samples import JudgedScore, Repeat
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 EASY = "med_cmr_mcq_su"

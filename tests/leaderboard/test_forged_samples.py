@@ -20,7 +20,8 @@ from view_server import Server, serving
 
 import medtasks
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Repeat, Sample
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 
 pytestmark = pytest.mark.slow
 

@@ -22,7 +22,7 @@ from medtasks.cli.judge import judge
 from medtasks.cli.score import score
 from medtasks.core.errors import MedtasksError
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.scoring.run_record import read_manifest, read_run
+from medtasks.scoring.run_folder import read_manifest, read_run
 
 pytestmark = pytest.mark.slow
 

@@ -27,7 +27,7 @@ from medtasks.leaderboard.verify.scored_run import RunStore
 from medtasks.judge.stub import StubJudge
 from medtasks.runs.samples import Sample
 from medtasks.scoring.comparisons import compare_statistics
-from medtasks.scoring.run_record import write_run
+from medtasks.scoring.run_folder import write_run
 
 GAIN = f"{KEY}.gain"
 SEEN, UNSEEN = right(0.8, 0), right(0.3, 7)

@@ -18,7 +18,7 @@ from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.rejudging import read_rejudged
 
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 
 TASK = "med_cmr_open"
 Command: TypeAlias = "Callable[..., subprocess.CompletedProcess[str]]"

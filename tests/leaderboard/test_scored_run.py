@@ -24,7 +24,8 @@ from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.signature import differences, parse_signature
 from medtasks.scoring import run_tables
-from medtasks.scoring.run_record import RunFolder, RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import RunFolder, read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.verified_runs import scored_record
 
 SMALL = "kvasir_vqa_x1_level1"

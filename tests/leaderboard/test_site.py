@@ -38,7 +38,7 @@ from medtasks.leaderboard.written_site import write_site
 from medtasks.core.errors import UsageError
 from medtasks.core.text import visible
 from medtasks.scoring.run_cache import RunStore
-from medtasks.scoring.run_record import RunFolder, read_manifest
+from medtasks.scoring.run_folder import RunFolder, read_manifest
 
 
 class Page:

@@ -18,7 +18,7 @@ from medtasks.leaderboard.site.data import Answers
 from medtasks.leaderboard.written_site import write_site
 from PIL import Image
 
-from medtasks.scoring.run_record import Verification
+from medtasks.scoring.verification_outcome import Verification
 
 pytestmark = pytest.mark.slow
 

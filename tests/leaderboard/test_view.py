@@ -38,7 +38,7 @@ from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.samples import Sample, sample_lines
 from medtasks.scoring.finished_run import score_unfinished
-from medtasks.scoring.run_record import RunFolder
+from medtasks.scoring.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,8 @@ from medtasks.importers.imported_run import PredictionFile, score_predictions
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.runs import manifest as manifests
 from medtasks.runs.manifest import protocol_hash
-from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.summary import summary
 from medtasks.scoring.verified_runs import scored_record
 

@@ -18,7 +18,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.samples import Sample
 from medtasks.scoring import run_tables
 from medtasks.scoring.group_scores import score_samples
-from medtasks.scoring.run_record import RunFolder
+from medtasks.scoring.run_folder import RunFolder
 from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.verified_runs import scored_record
 

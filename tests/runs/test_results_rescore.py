@@ -35,10 +35,12 @@ from medtasks.runs.unfinished import AnswerStore, Plan
 from medtasks.scoring import run_tables
 from medtasks.scoring.comparisons import Paired, comparisons, level_gaps
 from medtasks.scoring.finished_run import data_facts, score_unfinished
+from medtasks.scoring.kept_runs import keep_finished, keep_written
 from medtasks.scoring.run_cache import RunStore, user_store
-from medtasks.scoring.run_record import RunFolder, RunRecord, read_run, write_run
+from medtasks.scoring.run_folder import RunFolder, read_run, write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.verification import SubmittedTask
-from medtasks.scoring.verified_runs import keep_finished, keep_written, scored_record
+from medtasks.scoring.verified_runs import scored_record
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 STREAM = "medstreambench_proactive"

@@ -17,7 +17,8 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, SampleLines, sample_lines
 from medtasks.scoring.group_scores import score_samples, score_table
 from medtasks.scoring.item_table import item_table
-from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.run_folder import write_run
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore
 
 MI_CXR = get_benchmark("mi_cxr")

@@ -16,7 +16,7 @@ from medtasks.leaderboard.intake.check import check_results
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError
 from medtasks.importers.imported_run import PredictionFile, score_predictions
-from medtasks.scoring.run_record import read_run, write_run
+from medtasks.scoring.run_folder import read_run, write_run
 
 TASK = "kvasir_vqa_x1_level1"
 

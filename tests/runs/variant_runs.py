@@ -18,7 +18,7 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.finished_run import collect_run, data_facts
 from medtasks.scoring.group_scores import score_samples
-from medtasks.scoring.run_record import write_run
+from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import Scores
 

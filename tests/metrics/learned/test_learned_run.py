@@ -13,7 +13,7 @@ from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
 from medtasks.metrics.learned import Bleurt
-from medtasks.scoring.run_record import read_run
+from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.verified_runs import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
