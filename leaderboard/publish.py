@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from medtasks.core.errors import UsageError
-from medtasks.core.files import recover_directory, short_hash
+from medtasks.core.files import short_hash
+from medtasks.core.replacement import recover_directory
 from medtasks.runs.find import NO_RUN, no_run
 from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
 

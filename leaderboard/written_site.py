@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.core.errors import DataError, UsageError
-from medtasks.core.files import recover_directory, replace_directory, temporary_beside
+from medtasks.core.replacement import recover_directory, replace_directory, temporary_beside
 from medtasks.scoring.run_folder import contents_hash
 
 from .exports.archive import zip_archive

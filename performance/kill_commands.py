@@ -101,7 +101,7 @@ class Command:
 
     def _start(self, place: Path) -> None:
         """Begin a further command there, which removes what others left."""
-        from medtasks.core.files import remove_abandoned
+        from medtasks.core.replacement import remove_abandoned
         from medtasks.scoring.run_cache import RunStore
 
         remove_abandoned(place)

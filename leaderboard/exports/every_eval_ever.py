@@ -21,7 +21,8 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.prompts import template_source
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
-from medtasks.core.files import file_sha256, replaced
+from medtasks.core.files import file_sha256
+from medtasks.core.replacement import replaced
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.stats.bootstrap import CONFIDENCE
 

@@ -16,7 +16,7 @@ import medtasks
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.files import replaced
+from medtasks.core.replacement import replaced
 from medtasks.metrics.registry import unit_of
 from medtasks.scoring.scores import coverage_text
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line, machine_fault
-from medtasks.core.files import require_clock, short_hash, temporary_beside
+from medtasks.core.files import require_clock, short_hash
 from medtasks.core.redaction import shown_facts
+from medtasks.core.replacement import temporary_beside
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtasks.core.errors import MachineError, MedtasksError, machine_fault
-from medtasks.core.files import recover_directory
+from medtasks.core.replacement import recover_directory
 from medtasks.runs.find import name_below
 from medtasks.scoring.run_folder import read_run
 

@@ -20,7 +20,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.catalog.statuses import status_words
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, reading
-from medtasks.core.files import canonical_json, read_lines, replaced
+from medtasks.core.files import canonical_json, read_lines
+from medtasks.core.replacement import replaced
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.registry import unit_of

@@ -13,7 +13,7 @@ from typing import Any
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import MedtasksError, first_line
-from medtasks.core.files import is_held
+from medtasks.core.locks import is_held
 from medtasks.core.settings import using
 from medtasks.runs.find import PLAN
 from medtasks.runs.replies import Answer, Reply

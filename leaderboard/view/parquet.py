@@ -22,7 +22,8 @@ from medtasks.catalog.items import SampleView
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DataError, reading
-from medtasks.core.files import canonical_json, file_state, replaced
+from medtasks.core.files import canonical_json, file_state
+from medtasks.core.replacement import replaced
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.core.text import well_formed

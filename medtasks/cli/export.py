@@ -10,7 +10,7 @@ import typer
 from medtasks.cli.console import progress, write
 from medtasks.cli.help import PlainCommand, PlainGroup
 from medtasks.cli.options import Results
-from medtasks.core.files import replaced
+from medtasks.core.replacement import replaced
 from medtasks.core.text import counted, printable
 
 app = typer.Typer(

@@ -89,7 +89,7 @@ def judge(
         medtasks judge results/MODEL/TIME_medtasks
             --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1
     """
-    from medtasks.core.files import held
+    from medtasks.core.locks import held
     from medtasks.judge.settings import read_judges
     from medtasks.runs.find import one_run
     from medtasks.scoring.run_folder import as_data_error

@@ -13,7 +13,7 @@ from medtasks.cli.console import progress, table, write, write_json
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json, Results
 from medtasks.core.errors import UsageError
-from medtasks.core.files import replaced
+from medtasks.core.replacement import replaced
 from medtasks.core.text import counted, printable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from medtasks.catalog.contents import once, raised_in
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DamagedDataError, MedtasksError, UsageError, first_line
-from medtasks.core.files import replace_directory, temporary_beside
+from medtasks.core.replacement import replace_directory, temporary_beside
 from medtasks.data.package_release import prepare_package
 from medtasks.data.prepared import open_directory
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ValidationError
 from medtasks.catalog.records import Record
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.core.files import held, recover_directory, replace_directory
+from medtasks.core.locks import held
+from medtasks.core.replacement import recover_directory, replace_directory
 from medtasks.core.text import first_names
 from medtasks.data.media.images import KnownMedia, MediaIndex, index_media
 from medtasks.data.prepared import DataManifest, Prepared, Source, data_root, open_directory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DamagedDataError, NotPreparedError
-from medtasks.core.files import recover_directory
+from medtasks.core.replacement import recover_directory
 from medtasks.core.schema import shown
 from medtasks.data.miniatures import prepare_mini
 from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory

@@ -27,7 +27,8 @@ from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.files import canonical_json, remove_abandoned, short_hash
+from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.replacement import remove_abandoned
 from medtasks.core.settings import current_settings, stopped
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES

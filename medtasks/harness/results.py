@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.errors import MedtasksError
-from medtasks.core.files import replaced
+from medtasks.core.replacement import replaced
 from medtasks.runs.manifest import local_stamp
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tenacity import AsyncRetrying, retry_if_not_exception_type, stop_after_attempt, wait_fixed
 
 from medtasks.core.cache import cache_root
-from medtasks.core.files import canonical_json, replaced, short_hash
+from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.replacement import replaced
 from medtasks.judge.endpoint import LARGEST_REPLY, Attempt, Endpoint, Messages
 from medtasks.judge.reply import FailedAttempt
 from medtasks.judge.settings import JudgeSettings

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.files import canonical_json, replaced
+from medtasks.core.files import canonical_json
+from medtasks.core.replacement import replaced
 from medtasks.judge.judge_run import Judged, JudgedRubric
 from medtasks.judge.settings import JudgeConfig
 from medtasks.judge.store import VerdictStore

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from medtasks.core.cache import cache_root
-from medtasks.core.files import file_state, replaced, short_hash
+from medtasks.core.files import file_state, short_hash
+from medtasks.core.replacement import replaced
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.nltk_library import find_nltk_data, import_nltk
 

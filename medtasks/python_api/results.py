@@ -14,7 +14,7 @@ from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line
-from medtasks.core.files import replaced
+from medtasks.core.replacement import replaced
 from medtasks.core.text import TextTable, first_names
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.findings import finding

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from medtasks.core.errors import UsageError
-from medtasks.core.files import recover_directory
+from medtasks.core.replacement import recover_directory
 from medtasks.core.text import first_names
 
 SUFFIX = "_medtasks"

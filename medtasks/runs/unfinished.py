@@ -20,7 +20,9 @@ from typing import IO
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from medtasks.core.errors import DataError, reading
-from medtasks.core.files import canonical_json, held, replaced, temporary_beside
+from medtasks.core.files import canonical_json
+from medtasks.core.locks import held
+from medtasks.core.replacement import replaced, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.runs.find import PLAN

@@ -26,7 +26,8 @@ from medtasks.catalog.prompts import overlay
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DamagedDataError, DataError, reading
-from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, replaced
+from medtasks.core.files import canonical_json, file_sha256
+from medtasks.core.replacement import remove_abandoned, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions

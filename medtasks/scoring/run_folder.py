@@ -20,13 +20,8 @@ from medtasks.core.errors import (
     machine_fault,
     reading,
 )
-from medtasks.core.files import (
-    canonical_json,
-    file_sha256,
-    recover_directory,
-    replace_directory,
-    temporary_beside,
-)
+from medtasks.core.files import canonical_json, file_sha256
+from medtasks.core.replacement import recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.runs.manifest import RunManifest

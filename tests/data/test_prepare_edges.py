@@ -164,7 +164,7 @@ def test_a_picture_beyond_the_limit_is_refused_before_it_is_decoded(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from medtasks.core.files import held
+from medtasks.core.locks import held
 with held(Path(sys.argv[1]), "prepared", ", or give another directory with --out"):
     print("held", flush=True)
     time.sleep(600)

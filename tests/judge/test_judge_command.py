@@ -156,7 +156,7 @@ def test_while_a_judge_answers_nobody_the_reason_is_printed(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from medtasks.core.files import held
+from medtasks.core.locks import held
 with held(Path(sys.argv[1]), "judged"):
     print("held", flush=True)
     time.sleep(600)

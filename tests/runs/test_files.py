@@ -18,14 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.core.files import (
-    file_sha256,
-    held,
+from medtasks.core.files import file_sha256, short_hash
+from medtasks.core.locks import held
+from medtasks.core.replacement import (
     recover_directory,
     remove_abandoned,
     replace_directory,
     replaced,
-    short_hash,
     temporary_beside,
 )
 from medtasks.scoring.run_cache import RunStore
@@ -33,7 +32,7 @@ from medtasks.scoring.run_cache import RunStore
 _WORK = """
 import sys, time
 from pathlib import Path
-from medtasks.core.files import temporary_beside
+from medtasks.core.replacement import temporary_beside
 with temporary_beside(Path(sys.argv[1])) as folder:
     (folder / "samples").mkdir()
     print("working", flush=True)
@@ -44,7 +43,7 @@ with temporary_beside(Path(sys.argv[1])) as folder:
 _STOP_BEFORE_THE_LOCK = """
 import sys, tempfile, time
 from pathlib import Path
-from medtasks.core.files import temporary_beside
+from medtasks.core.replacement import temporary_beside
 make = tempfile.mkdtemp
 def made_and_stopped(*arguments, **options):
     make(*arguments, **options)
@@ -58,7 +57,7 @@ with temporary_beside(Path(sys.argv[1])):
 _MANY = """
 import sys
 from pathlib import Path
-from medtasks.core.files import replaced
+from medtasks.core.replacement import replaced
 for number in range(150):
     with replaced(Path(sys.argv[1]) / f"{sys.argv[2]}-{number}") as partial:
         partial.write_text(str(number))

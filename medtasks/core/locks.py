@@ -1,0 +1,97 @@
+"""Locks of directories against other processes on the same file system."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from medtasks.core.errors import UsageError
+
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"""What a file system without locks answers: then there is no protection against other processes."""
+
+
+@contextlib.contextmanager
+def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
+    """Lock the directory ``target``, which need not exist, for the block, against other processes
+    on this file system.
+
+    If another process holds the lock, a hidden file that the system releases when a process is
+    killed, a `UsageError` says by which ``target`` is being ``doing`` (``prepared``), and to wait
+    ``otherwise`` to do something else. Where the file system has no locks, there is no such
+    protection.
+    """
+    from filelock import FileLock, Timeout
+
+    path = _lock_file(target)
+    # a soft lock outlives a killed process
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        holder = _holder(path)
+        message = f"{target}: is being {doing} by {holder}; wait for it{otherwise}."
+        raise UsageError(message) from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        yield
+        return
+    try:
+        since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        holder = f"process {os.getpid()} on {socket.gethostname()} since {since}"
+        path.write_text(holder, encoding="utf-8")
+        yield
+    finally:
+        # before releasing: whoever waits checks that the file it locked still exists
+        path.unlink(missing_ok=True)
+        lock.release()
+
+
+def is_held(target: Path) -> bool:
+    """Whether a process holds the lock of :func:`held` on ``target``; also if that cannot be
+    known.
+    """
+    try:
+        with _lock_file(target).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # it is held, or the file system has no locks
+        return True
+    return False
+
+
+def _lock_file(target: Path) -> Path:
+    return target.with_name(f".{target.name}.lock")
+
+
+def _holder(lock_file: Path) -> str:
+    """The process that holds a lock, as it wrote itself into the file."""
+    with contextlib.suppress(OSError):
+        holder = lock_file.read_text(encoding="utf-8")
+        if holder:
+            return holder
+    return "another process"  # which has not written its name yet
+
+
+@contextlib.contextmanager
+def directory_lock(directory: Path, operation: int) -> Iterator[bool]:
+    """Lock an existing directory for the block by an ``operation`` of `fcntl.flock`; whether that
+    succeeded.
+    """
+    with contextlib.ExitStack() as stack:
+        is_locked = False
+        # it cannot be read, another process has it, or there are no locks
+        with contextlib.suppress(OSError):
+            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, handle)
+            fcntl.flock(handle, operation)
+            is_locked = True
+        yield is_locked
