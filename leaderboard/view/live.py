@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.locks import is_held
@@ -37,51 +37,102 @@ _SILENT = 60.0
 """Seconds without a reply after which it is found out whether a process still writes the run."""
 
 
+@dataclass(frozen=True)
+class TaskProgress:
+    """How far a task is, and its scores so far by metric.
+
+    Requests are counted: ``planned``, ``answered`` and ``failed`` (by reason); of samples, those
+    ``scored``, their statuses, and those whose answer is an abstention. A group has no progress of
+    its own, but the number of items ``pooled``.
+    """
+
+    name: str
+    scores: Sequence[tuple[str, MetricScore]]
+    planned: int = 0
+    answered: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    scored: int = 0
+    abstained: int = 0
+    pooled: int = 0
+
+    @property
+    def failures(self) -> int:
+        return sum(self.failed.values())
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """A run under way as its page shows it.
+
+    ``seconds`` have passed since its last reply; a ``stopped`` run is written by no process.
+    ``problem`` says why it, or one of its tasks, cannot be shown.
+    """
+
+    folder: str
+    model: str = ""
+    created: str = ""
+    tasks: Sequence[TaskProgress] = ()
+    latest: Sequence[Sample] = ()
+    problem: str = ""
+    seconds: float = 0.0
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class _AnsweredSample:
+    """A scored sample, and the replies that it was made of."""
+
+    replies: tuple[Reply, ...]
+    sample: Sample
+
+
 class UnfinishedRun:
-    """Follows one run: a sample is scored once, and scores are computed again as often as they can
-    be afforded.
+    """Follows one run.
+
+    A sample is scored once; scores are computed again as often as the time allows.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._state: object = None
-        self._run: dict[str, Any] = {
-            "folder": folder.name,
-            "model": "",
-            "created": "",
-            "tasks": (),
-            "problem": "",
-        }
-        self._samples: dict[tuple[str, int], tuple[tuple[Reply, ...], Sample]] = {}
-        self._next = 0.0
+        self._progress = RunProgress(folder.name)
+        self._sizes: dict[str, int] = {}
+        self._samples: dict[tuple[str, int], _AnsweredSample] = {}
+        self._next_look = 0.0
 
-    def now(self) -> dict[str, Any]:
-        """The run as its page shows it: ``seconds`` since its last reply, whether it has
-        ``stopped``, ``problem`` says why it cannot be shown.
-
-        Scores may be some seconds old.
-        """
+    def now(self) -> RunProgress:
+        """The run as its page shows it; scores may be some seconds old."""
         try:
             files = {path.name: path.stat() for path in sorted(self._folder.glob("*.rank*.jsonl"))}
-            state = {name: one.st_size for name, one in files.items()}
-            if (state != self._state or not self._run["tasks"]) and time.monotonic() >= self._next:
-                start = time.monotonic()
-                self._run, self._state = self._read(), state
-                self._next = time.monotonic() + (time.monotonic() - start) * (1 - _SHARE) / _SHARE
-            last = max(
-                (one.st_mtime for one in files.values()),
-                default=(self._folder / PLAN).stat().st_mtime,
-            )
+            self._update({name: file.st_size for name, file in files.items()})
+            times = [file.st_mtime for file in files.values()]
+            last_reply = max(times) if times else (self._folder / PLAN).stat().st_mtime
         except (MedtasksError, OSError) as error:  # a run that ends removes its directory
-            return {**self._run, "seconds": 0.0, "stopped": False, "problem": first_line(error)}
-        seconds = max(0.0, time.time() - last)
-        ranks = {name.partition(".rank")[2].partition(".")[0] for name in files} | {"0"}
-        stopped = seconds > _SILENT and not any(
-            is_held(self._folder / f"rank{rank}") for rank in ranks
-        )
-        return {**self._run, "seconds": seconds, "stopped": stopped}
+            return replace(self._progress, problem=first_line(error))
+        seconds = max(0.0, time.time() - last_reply)
+        is_stopped = seconds > _SILENT and not self._is_written(files)
+        return replace(self._progress, seconds=seconds, stopped=is_stopped)
 
-    def _read(self) -> dict[str, Any]:
+    def _update(self, sizes: dict[str, int]) -> None:
+        """Read the replies if files have grown, and if the time allows it."""
+        is_current = sizes == self._sizes and self._progress.tasks
+        start = time.monotonic()
+        if is_current or start < self._next_look:
+            return
+        self._progress = self._read_progress()
+        self._sizes = sizes
+        end = time.monotonic()
+        self._next_look = end + (end - start) * (1 - _SHARE) / _SHARE
+
+    def _is_written(self, names: Mapping[str, object]) -> bool:
+        """Whether a process still writes the run; ``names`` are those of its files."""
+        ranks = {"0"}
+        for name in names:
+            ranks.add(name.partition(".rank")[2].partition(".")[0])
+        return any(is_held(self._folder / f"rank{rank}") for rank in ranks)
+
+    def _read_progress(self) -> RunProgress:
+        """The progress of the run by the replies that are saved now."""
         plan = read_plan(self._folder)
         answers = read_answers(self._folder)
         samples: dict[str, list[Sample]] = {}
@@ -91,71 +142,23 @@ class UnfinishedRun:
                 samples[task] = self._scored(task, plan, answers)
             except MedtasksError as error:
                 problem = f"{task}: its answers cannot be scored here ({first_line(error)})."
-        whole = {task: found for task, found in samples.items() if found}
-        groups = {
-            name: tuple(one for one in members if one in whole)
-            for name, members in plan.manifest.groups.items()
-        }
-        scores, pooled = scores_of(
-            RunTables(whole), {name: members for name, members in groups.items() if members}
+        return RunProgress(
+            folder=self._folder.name,
+            model=model_name(plan.manifest),
+            created=plan.manifest.created,
+            tasks=_progress_of_tasks(plan, answers, samples),
+            latest=self._latest(answers),
+            problem=problem,
         )
 
-        tasks: list[dict[str, Any]] = []
-        for task, documents in plan.documents.items():
-            spec, of_task = load_spec(task), samples.get(task, [])
-            # requests are counted; statuses and abstentions are those of samples
-            replies = [
-                one.reply.checked() for one in answers if one.slot.task == task and one.slot.outcome
-            ]
-            failed = Counter(reply.failed for reply in replies if reply.failed is not None)
-            responses = [sample for sample in of_task if sample.status != FAILED]
-            texts = {
-                str(sample.document.get("abstention", "")): sample.document for sample in responses
-            }
-            filtered = spec.filter.kind().apply([[text] for text in texts], list(texts.values()))
-            abstentions = dict(
-                zip(texts, map(str, filtered), strict=True)
-            )  # as the filter writes them
-            abstained = [
-                one.filtered == abstentions[str(one.document.get("abstention", ""))]
-                for one in responses
-            ]
-            tasks.append(
-                {
-                    "name": task,
-                    "planned": len(documents) * spec.repeats,
-                    "answered": len(replies) - failed.total(),
-                    "failed": failed,
-                    "failures": failed.total(),
-                    "statuses": plan.manifest.tasks[task]
-                    .with_outcomes([one.outcome for one in of_task])
-                    .status,
-                    "scored": len(responses),
-                    "abstained": sum(abstained),
-                    "scores": _scores(task, scores[task]) if task in scores else [],
-                }
-            )
-        for name, one in pooled.items():  # groups have no progress of their own
-            tasks.append(
-                {
-                    "name": name,
-                    "planned": 0,
-                    "failed": {},
-                    "pooled": one.items,
-                    "scores": _scores(name, one),
-                }
-            )
-        newest = dict.fromkeys(
-            (one.slot.task, one.slot.doc_id) for one in reversed(answers) if one.slot.outcome
-        )
-        return {
-            "folder": self._folder.name,
-            "model": model_name(plan.manifest),
-            "created": plan.manifest.created,
-            "tasks": tasks,
-            "latest": [self._samples[key][1] for key in newest if key in self._samples][:LATEST],
-            "problem": problem,
-        }
+    def _latest(self, answers: Sequence[Answer]) -> list[Sample]:
+        """The samples answered last, the newest first."""
+        keys: dict[tuple[str, int], None] = {}
+        for answer in reversed(answers):
+            if answer.slot.outcome:
+                keys[answer.slot.task, answer.slot.doc_id] = None
+        samples = [self._samples[key].sample for key in keys if key in self._samples]
+        return samples[:LATEST]
 
     def _scored(self, task: str, plan: Plan, answers: Sequence[Answer]) -> list[Sample]:
         """The samples of all documents with every reply, scored as at the end of a run, without
@@ -163,32 +166,94 @@ class UnfinishedRun:
         """
         spec = load_spec(task)
         documents = list(local_documents(task, plan.manifest).values())
-        new: dict[int, tuple[tuple[Reply, ...], Sample]] = {}
-        found = by_document(answers, task)
-        for place, given in found.items():
-            replies = tuple(
-                given[repeat].reply for repeat in range(spec.repeats) if repeat in given
-            )
-            known, _ = self._samples.get((task, place), ((), None))
-            if len(replies) == spec.repeats and replies != known:
-                prompt, prompt_hash = given[0].slot.prompt, plan.manifest.tasks[task].prompt_hash
-                new[place] = (
-                    replies,
-                    Sample.answered(task, documents[place], replies, prompt, prompt_hash),
-                )
+        prompt_hash = plan.manifest.tasks[task].prompt_hash
+        answered = by_document(answers, task)
+        new: dict[int, _AnsweredSample] = {}
+        for number, by_repeat in answered.items():
+            repeats = [repeat for repeat in range(spec.repeats) if repeat in by_repeat]
+            replies = tuple(by_repeat[repeat].reply for repeat in repeats)
+            earlier = self._samples.get((task, number))
+            is_known = earlier is not None and earlier.replies == replies
+            if len(replies) == spec.repeats and not is_known:
+                prompt = by_repeat[0].slot.prompt
+                sample = Sample.answered(task, documents[number], replies, prompt, prompt_hash)
+                new[number] = _AnsweredSample(replies, sample)
         with using(miniature=plan.manifest.miniature):
-            scored = with_judged_scores(
-                spec, scored_samples(spec, [sample for _, sample in new.values()])
-            )
-        for (place, (replies, _)), sample in zip(new.items(), scored, strict=True):
-            self._samples[task, place] = replies, sample
-        return [self._samples[task, place][1] for place in found if (task, place) in self._samples]
+            unjudged = scored_samples(spec, [answer.sample for answer in new.values()])
+            scored = with_judged_scores(spec, unjudged)
+        for number, sample in zip(new, scored, strict=True):
+            self._samples[task, number] = replace(new[number], sample=sample)
+        keys = [(task, number) for number in answered]
+        return [self._samples[key].sample for key in keys if key in self._samples]
 
 
-def _scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
+def _progress_of_tasks(
+    plan: Plan, answers: Sequence[Answer], samples: Mapping[str, Sequence[Sample]]
+) -> list[TaskProgress]:
+    """The progress of all tasks, then the scores of groups that have a scored sample."""
+    scored = {task: rows for task, rows in samples.items() if rows}
+    groups = {}
+    for name, members in plan.manifest.groups.items():
+        tasks = tuple(task for task in members if task in scored)
+        if tasks:
+            groups[name] = tasks
+    scores, group_scores = scores_of(RunTables(scored), groups)
+    progress = []
+    for task in plan.documents:
+        progress.append(_progress(task, plan, answers, samples.get(task, ()), scores.get(task)))
+    for name, pooled in group_scores.items():
+        progress.append(TaskProgress(name, _shown_scores(name, pooled), pooled=pooled.items))
+    return progress
+
+
+def _progress(
+    task: str,
+    plan: Plan,
+    answers: Sequence[Answer],
+    samples: Sequence[Sample],
+    scores: Scores | None,
+) -> TaskProgress:
+    """The progress of one task."""
+    spec = load_spec(task)
+    replies = []
+    for answer in answers:
+        if answer.slot.task == task and answer.slot.outcome:
+            replies.append(answer.reply.checked())
+    failed = Counter(reply.failed for reply in replies if reply.failed is not None)
+    outcomes = [sample.outcome for sample in samples]
+    responses = [sample for sample in samples if sample.status != FAILED]
+    return TaskProgress(
+        task,
+        [] if scores is None else _shown_scores(task, scores),
+        planned=len(plan.documents[task]) * spec.repeats,
+        answered=len(replies) - failed.total(),
+        failed=failed,
+        statuses=plan.manifest.tasks[task].with_outcomes(outcomes).status,
+        scored=len(responses),
+        abstained=_count_abstentions(spec, responses),
+    )
+
+
+def _count_abstentions(spec: TaskSpec, samples: Sequence[Sample]) -> int:
+    """How many samples have their document's abstention as the answer, as the filter writes it."""
+    documents = {_abstention(sample): sample.document for sample in samples}
+    texts = list(documents)
+    filtered = spec.filter.kind().apply([[text] for text in texts], list(documents.values()))
+    abstentions = dict(zip(texts, map(str, filtered), strict=True))
+    return sum(sample.filtered == abstentions[_abstention(sample)] for sample in samples)
+
+
+def _abstention(sample: Sample) -> str:
+    return str(sample.document.get("abstention", ""))
+
+
+def _shown_scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to
     it.
     """
-    ranked = {column.metric for column in layout_of(load_spec(name).metadata.benchmark).headline}
-    found = [(metric, score) for metric, score in scores.metrics.items() if score.samples]
-    return [one for one in found if one[0] in ranked] or found
+    ranking_metrics = {
+        column.metric for column in layout_of(load_spec(name).metadata.benchmark).headline
+    }
+    applicable = {metric: score for metric, score in scores.metrics.items() if score.samples}
+    ranked = [(metric, score) for metric, score in applicable.items() if metric in ranking_metrics]
+    return ranked or list(applicable.items())
