@@ -30,11 +30,12 @@ def view(
     Example:
         medtasks view results
     """
-    from medtasks.leaderboard.view.server import View, in_background, serve
+    from medtasks.leaderboard.view.results_view import View
+    from medtasks.leaderboard.view.server import in_background, serve
     from medtasks.runs.find import NO_RUN
 
     viewer = View(results)
-    if not viewer.found:
+    if not viewer.has_results:
         write(f"{', '.join(map(str, results))}: {NO_RUN} and no run under way yet.")
 
     def ready(address: str) -> None:

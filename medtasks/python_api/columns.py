@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
-from medtasks.leaderboard.view.parquet import SAMPLES as STORED
+from medtasks.leaderboard.view.sample_table import SAMPLES as STORED
 from medtasks.scoring.columns import ItemState
 
 

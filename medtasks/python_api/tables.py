@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from medtasks.leaderboard.board.cells import part_signature
 from medtasks.leaderboard.verify.scored_run import ScoredRun
-from medtasks.leaderboard.view.parquet import SampleTables, table_of
+from medtasks.leaderboard.view.parquet import SampleTables
+from medtasks.leaderboard.view.sample_table import table_of
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.python_api.columns import SAMPLES, SCORES, STATES, TYPES, repeated
 from medtasks.scoring.item_table import ItemTable

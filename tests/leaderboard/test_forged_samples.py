@@ -145,7 +145,7 @@ def viewed(server: Server) -> Iterator[tuple[str, str]]:
     """The lists and the pages of the guessed run's samples, without the key of the run."""
     library = server.view.wait()
     for task in library.tasks:
-        run = next(one for one in library.asked[task] if GUESS.folder.casefold() in one.model)
+        run = next(one for one in library.runs_of[task] if GUESS.folder.casefold() in one.model)
         lines = server.ask(f"samples.jsonl?{urlencode({'task': task, 'run': run.key})}").text
         pages = [("samples.html", {}), ("samples.csv", {}), ("samples.jsonl", {})]
         pages += [

@@ -16,7 +16,7 @@ from medtasks.leaderboard.exports.latex_filters import LATEX_FILTERS
 from medtasks.leaderboard.exports.markdown_filters import MARKDOWN_FILTERS
 from medtasks.leaderboard.site import html_filters
 from medtasks.leaderboard.site.html_filters import HTML_FILTERS
-from medtasks.leaderboard.view.pages import view_environment
+from medtasks.leaderboard.view.environment import view_environment
 
 FORMATS = {"html": HTML_FILTERS, "latex": LATEX_FILTERS, "markdown": MARKDOWN_FILTERS}
 

@@ -26,10 +26,10 @@ from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.view import server as server_module
+from medtasks.leaderboard.view import results_view
 from medtasks.leaderboard.view.library import Library, read_library
-from medtasks.leaderboard.view.pages import segments
-from medtasks.leaderboard.view.server import View
+from medtasks.leaderboard.view.response_pieces import response_pieces
+from medtasks.leaderboard.view.results_view import View
 from PIL import Image
 from view_server import Answered, RunUnderWay, Server, serving
 
@@ -234,8 +234,8 @@ def test_pages_say_how_far_reading_is_until_the_results_are_read(
             told.append(view.answer("index.html", {}))
         return read_library(paths)
 
-    monkeypatch.setattr(server_module, "read_library", reading)
-    assert view.found
+    monkeypatch.setattr(results_view, "read_library", reading)
+    assert view.has_results
     view.read()
     for number, answer in enumerate(told, start=1):
         text = answer.text
@@ -244,7 +244,7 @@ def test_pages_say_how_far_reading_is_until_the_results_are_read(
     assert 'http-equiv="refresh"' not in view.answer("index.html", {}).text
     (tmp_path / "empty").mkdir()
     view = View([tmp_path / "empty"])
-    assert not view.found
+    assert not view.has_results
     view.read()
     assert view.first_page == "live.html"
 
@@ -636,17 +636,19 @@ def test_the_extracted_part_is_marked() -> None:
         ("Answer: B\nSo my final answer is B", ["B", "B"]),
     ]:
         filtered = marked[0].upper()
-        found = segments(spec, response, filtered, document)
+        found = response_pieces(spec, response, filtered, document)
         assert "".join(text for text, _ in found) == response
         assert [text for text, extracted in found if extracted] in (marked, marked[-1:])
-    found = segments(
+    found = response_pieces(
         load_spec(OPEN),
         "One polyp? Yes:\n one  polyp.",
         "one polyp",
         {"benchmark": "kvasir_vqa_x1"},
     )
     assert [text for text, extracted in found if extracted] == ["one  polyp"]  # the last one
-    assert segments(spec, "nothing to see", "[none]", document) == [("nothing to see", False)]
+    assert response_pieces(spec, "nothing to see", "[none]", document) == [
+        ("nothing to see", False)
+    ]
 
 
 def test_a_stopped_run_says_that_it_stopped_and_how_to_continue(tmp_path: Path) -> None:

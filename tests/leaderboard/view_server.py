@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 from boards import HOSTILE
 from invented_runs import Invented, answered, edit_json, write_run_of
-from medtasks.leaderboard.view.server import View, serve
+from medtasks.leaderboard.view.results_view import View
+from medtasks.leaderboard.view.server import serve
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.replies import Answer, Reply, Slot
