@@ -33,9 +33,8 @@ def commands() -> str:
     from typer.cli import get_docs_for_click
 
     from medtasks.cli.app import app
-    from medtasks.cli.console import plain_help
 
-    command = plain_help(typer.main.get_command(app))
+    command = typer.main.get_command(app)
     text = get_docs_for_click(
         obj=command, ctx=typer.Context(command, info_name="medtasks"), name="medtasks"
     )
