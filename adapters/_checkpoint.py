@@ -16,7 +16,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import expects
 from medtasks.harness.model_facts import adapter_facts, fingerprint_of
-from medtasks.metrics.learned import HUB_ID
+from medtasks.metrics.learned.checkpoints import HUB_ID
 
 from ._settings import Count, GeneratingArguments
 

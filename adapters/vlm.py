@@ -27,7 +27,7 @@ from medtasks.core.errors import (
     first_line,
 )
 from medtasks.core.settings import current_settings
-from medtasks.metrics.learned import no_progress_bars
+from medtasks.metrics.learned.checkpoints import no_progress_bars
 from medtasks.runs.replies import Reply
 
 from ._base import GeneratingAdapter

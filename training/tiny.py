@@ -17,7 +17,7 @@ from typing import Any
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.replacement import temporary_beside
-from medtasks.metrics.learned import no_progress_bars
+from medtasks.metrics.learned.checkpoints import no_progress_bars
 
 IMAGE_TOKEN = "<|image_pad|>"
 VIDEO_TOKEN = "<|video_pad|>"

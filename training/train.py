@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from medtasks.catalog.prompts import render
-from medtasks.metrics.learned import no_progress_bars
+from medtasks.metrics.learned.checkpoints import no_progress_bars
 
 from . import kvasir, med_cmr, medstream, mi_cxr
 from .lesson import Lesson, Shown

@@ -12,7 +12,7 @@ import pytest
 from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
-from medtasks.metrics.learned import Bleurt
+from medtasks.metrics.learned.bleurt import Bleurt
 from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.verified_runs import scored_record
 

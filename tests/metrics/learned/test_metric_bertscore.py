@@ -12,7 +12,7 @@ import pytest
 from tiny_checkpoints import PAIRS, tiny_roberta
 
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.metrics.learned import BertScore
+from medtasks.metrics.learned.bertscore import BertScore
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from tiny_checkpoints import LONG, PAIRS, SENTENCES, tiny_bleurt
 from transformers import AutoTokenizer, BertForSequenceClassification
 
 from medtasks.core.errors import MedtasksError
-from medtasks.metrics.learned import Bleurt, kept_tokens
+from medtasks.metrics.learned.bleurt import Bleurt, kept_tokens
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from medtasks.metrics.learned import keep_scores, kept_scores
+from medtasks.metrics.learned.pair_scores import keep_scores, kept_scores
 
 MANY = {(f"prediction {number}", f"reference {number % 7}"): number / 3 for number in range(1200)}
 
@@ -60,7 +60,7 @@ def test_a_damaged_or_unusable_file_is_a_warning_and_stays(cache_folder: Path) -
 
 WRITER = """
 import sys, warnings
-from medtasks.metrics.learned import keep_scores, kept_scores
+from medtasks.metrics.learned.pair_scores import keep_scores, kept_scores
 warnings.simplefilter("error")
 for number in range(int(sys.argv[1]), int(sys.argv[1]) + 40):
     scores = {(f"prediction {number}", "reference"): float(number), ("shared", "pair"): 0.5}
