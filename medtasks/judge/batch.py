@@ -16,8 +16,8 @@ from tenacity import AsyncRetrying, retry_if_not_exception_type, stop_after_atte
 from medtasks.core.cache import cache_root
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.replacement import replaced
-from medtasks.judge.endpoint import LARGEST_REPLY, Attempt, Endpoint, Messages
-from medtasks.judge.reply import FailedAttempt
+from medtasks.judge.endpoint import Attempt, Endpoint, Messages
+from medtasks.judge.reply import LARGEST_REPLY, FailedAttempt
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class BatchEndpoint(Endpoint):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._resumed:
-            await self._client.close()
+            await self._api.close()
         for record in self._ended:  # only now: their answers are stored
             record.unlink(missing_ok=True)
 
@@ -106,16 +106,10 @@ class BatchEndpoint(Endpoint):
         self._timer = asyncio.get_running_loop().call_later(QUIET, self._send)
 
     @functools.cached_property
-    def _client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+    def _api(self) -> AsyncOpenAI:
+        from medtasks.judge.openai_client import batch_client
 
-        return AsyncOpenAI(
-            base_url=self._settings.base_url,
-            api_key=self._key or "none",
-            timeout=self._settings.timeout,
-            max_retries=self._settings.retries,
-            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
-        )
+        return batch_client(self._settings, self._key)
 
     def _send(self) -> None:
         names, self._names = self._names, []
@@ -158,7 +152,7 @@ class BatchEndpoint(Endpoint):
         import openai
 
         if lines is not None:
-            uploaded = await self._client.files.create(
+            uploaded = await self._api.files.create(
                 file=("medtasks.jsonl", bytes(lines)), purpose="batch"
             )
             lines.clear()  # up to 100 MB, and the batch may take a day
@@ -187,16 +181,16 @@ class BatchEndpoint(Endpoint):
     async def _batch(self, request: dict[str, Any], record: Path, *, is_new: bool) -> Batch:
         """The batch of a file that was uploaded: created unless an earlier process did."""
         if "batch" in request:
-            return await self._client.batches.retrieve(request["batch"])
+            return await self._api.batches.retrieve(request["batch"])
         _write(record, request)
         batch = None
         if not is_new:
-            async for candidate in self._client.batches.list():
+            async for candidate in self._api.batches.list():
                 if candidate.input_file_id == request["file"]:
                     batch = candidate
                     break
         if batch is None:
-            batch = await self._client.batches.create(
+            batch = await self._api.batches.create(
                 input_file_id=request["file"],
                 endpoint="/v1/chat/completions",
                 completion_window="24h",
@@ -227,7 +221,7 @@ class BatchEndpoint(Endpoint):
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, longest)
             try:
-                batch, unreached = await self._client.batches.retrieve(batch.id), 0
+                batch, unreached = await self._api.batches.retrieve(batch.id), 0
             except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError):
                 unreached += 1
                 if unreached == UNREACHED:
@@ -256,7 +250,7 @@ class BatchEndpoint(Endpoint):
     async def _lines_of(self, file: str) -> AsyncIterator[bytes]:
         """The lines of a file at the endpoint, as they arrive, of at most `LARGEST_REPLY` bytes."""
         line = bytearray()
-        async with self._client.files.with_streaming_response.content(file) as response:
+        async with self._api.files.with_streaming_response.content(file) as response:
             async for block in response.iter_bytes():
                 first, *further = block.split(b"\n")
                 line += first

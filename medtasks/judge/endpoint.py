@@ -1,17 +1,14 @@
-"""A judge's endpoint over HTTP: one attempt at one request."""
+"""A judge's endpoint: one attempt at one request, made by the `openai` client."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
-
-import certifi
 
 from medtasks.core.errors import UsageError
 from medtasks.core.text import well_formed
@@ -19,6 +16,7 @@ from medtasks.judge.reply import (
     Ending,
     FailedAttempt,
     JudgeAnswer,
+    ReplyTooLarge,
     UnreadableReply,
     is_refusal,
     problem_of,
@@ -28,28 +26,17 @@ from medtasks.judge.reply import (
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession, StreamReader
+    from httpx2 import Response
+    from openai import AsyncOpenAI
 
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
-LARGEST_REPLY = 4 * 2**20  # bytes, unpacked: about a million tokens of reasoning
 SHORTEST_SECRET = 8
 """Characters; shorter keys are placeholders such as "none", which ordinary words contain."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
-
 
 Messages: TypeAlias = "tuple[dict[str, Any], ...]"  # messages of OpenAI's chat API
 Attempt: TypeAlias = "JudgeAnswer | FailedAttempt"
-
-
-class ReplyTooLarge(Exception):
-    """A reply of more than `LARGEST_REPLY` bytes, which is not read to its end."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"more than {LARGEST_REPLY // 2**20} MB, of which nothing is kept; lower `max_tokens`"
-        )
 
 
 class Endpoint:
@@ -58,9 +45,8 @@ class Endpoint:
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
         self._key = settings.api_key()
-        self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        self._proxy = _proxy_for(self._address)
-        self._session: ClientSession | None = None
+        self._proxy = _proxy_for(settings.base_url)
+        self._client: AsyncOpenAI | None = None
 
     @property
     def state(self) -> str:
@@ -68,48 +54,53 @@ class Endpoint:
         return ""
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._client is not None:
+            await self._client.close()
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Attempt:
         """Ask once, with ``schema`` as ``response_format`` unless it is None."""
+        # imported late: openai takes a while to import, and stored verdicts need no client
         import aiohttp
+        import openai
 
-        # opened late: aiohttp takes a while to import, and stored verdicts need no session
-        if self._session is None:
-            self._session = self._opened()
-        data = self._body(messages, schema).encode()
+        from medtasks.judge.openai_client import chat_client
+
+        if self._client is None:
+            self._client = chat_client(self._settings, self._key, self._proxy)
+        body = self._body(messages, schema).encode()
+        asking = self._post(self._client, body)
         try:
-            # a redirect would send the prompts to an address that the user did not name
-            request = self._session.post(
-                self._address, data=data, proxy=self._proxy, allow_redirects=False
-            )
-            async with request as response:
-                body = await _bounded(response.content)
-        except ReplyTooLarge as error:
-            return self._failed_attempt("bad reply", error, again=False)
+            response = await asyncio.wait_for(asking, self._settings.timeout)
         except asyncio.TimeoutError:
             limit = f"{self._settings.timeout:g} s"
             return FailedAttempt(f"timeout: no answer within {limit}", again=True)
-        except (aiohttp.ClientError, OSError) as error:
+        except ReplyTooLarge as error:
+            return self._failed_attempt("bad reply", error, again=False)
+        except openai.APIStatusError as error:
+            response = error.response
+        except openai.APIConnectionError as error:
+            # also APITimeoutError, as which the client reports that a connection was refused
+            return self._failed_attempt("connection", error.__cause__ or error, again=True)
+        except (aiohttp.ClientError, OSError) as error:  # the client converts only some of them
             return self._failed_attempt("connection", error, again=True)
-        return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
+        text = response.content.decode("utf-8", "replace")
+        return self._outcome(response.status_code, response.headers, text)
 
-    def _opened(self) -> ClientSession:
-        import aiohttp
+    async def _post(self, client: AsyncOpenAI, body: bytes) -> Response:
+        """The successful reply to a request.
 
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        tls = ssl.create_default_context()
-        # too, as some Python installations find no others
-        tls.load_verify_locations(certifi.where())
-        # the rate limiter decides how many requests are in flight; the time limit covers an attempt
-        # as a whole
-        return aiohttp.ClientSession(
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=self._settings.timeout),
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
+        Not by `client.chat.completions.create`: it compares all messages and the schema with its
+        types, which takes half a millisecond, and refuses lone surrogates. Its model of the reply
+        is not checked either, and has no place for what other servers answer.
+        """
+        import httpx2
+        import openai
+
+        headers: dict[str, str | openai.Omit] = {"Accept-Encoding": "identity"}
+        if self._key is None:
+            headers["Authorization"] = openai.omit
+        return await client.post(
+            "/chat/completions", cast_to=httpx2.Response, content=body, options={"headers": headers}
         )
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
@@ -180,13 +171,3 @@ def _proxy_for(address: str) -> str | None:
             "no_proxy."
         )
     return proxy
-
-
-async def _bounded(content: StreamReader) -> bytes:
-    """All of a reply, whose bytes are counted as they are unpacked."""
-    body = bytearray()
-    async for block in content.iter_any():
-        body += block
-        if len(body) > LARGEST_REPLY:
-            raise ReplyTooLarge
-    return bytes(body)

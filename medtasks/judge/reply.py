@@ -18,6 +18,7 @@ from typing import Any
 from medtasks.core.text import well_formed
 from medtasks.runs.verdict import Cause
 
+LARGEST_REPLY = 4 * 2**20  # bytes, unpacked: about a million tokens of reasoning
 _WITHOUT_KEY = frozenset({400, 401, 403, 404})
 """HTTP statuses with which a request without a key is typically answered."""
 
@@ -64,6 +65,15 @@ class FailedAttempt:
 
 class UnreadableReply(Exception):
     """A reply without an answer; the message says what was expected and found."""
+
+
+class ReplyTooLarge(Exception):
+    """A reply of more than `LARGEST_REPLY` bytes, which is not read to its end."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"more than {LARGEST_REPLY // 2**20} MB, of which nothing is kept; lower `max_tokens`"
+        )
 
 
 # `finish_reason` in lower case, as OpenAI, vLLM, Gemini, Anthropic, Bedrock, Cohere, Mistral,

@@ -258,8 +258,9 @@ def test_a_bad_row_stops_and_a_release_without_rows_of_a_task_is_valid(
 
 
 def test_importing_medtasks_stays_light(python: Any) -> None:
-    heavy = ("torch", "transformers", "datasets", "lmms_eval")
-    code = f"import sys, medtasks.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    heavy = ("torch", "transformers", "datasets", "lmms_eval", "openai")
+    modules = "medtasks.cli.app, medtasks.judge.judge_run"
+    code = f"import sys, {modules}; print([name for name in {heavy} if name in sys.modules])"
     assert python("-c", code).stdout == "[]\n"
 
 

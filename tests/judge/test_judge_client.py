@@ -343,6 +343,31 @@ def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(
     assert "secret" not in str(raised.value)
 
 
+def test_variables_of_openai_change_neither_the_address_nor_what_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere.invalid/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "organization")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"Host: elsewhere\nAuthorization: Bearer {KEY}")
+    server = TinyEndpoint()
+    assert run(server, [question("q")], api_key_env="JUDGE_KEY").text("q") == "q"
+    (arrival,) = server.arrivals
+    assert arrival.headers["host"].startswith("127.0.0.1:")
+    assert arrival.headers.keys() == {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-stainless-retry-count",
+    }
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
 def test_tls_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"

@@ -17,9 +17,8 @@ from test_judge_pipeline import broken_once, documents, judge, one_question, que
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, question, run
 
 from medtasks.core.errors import MedtasksError
-from medtasks.judge import endpoint
 from medtasks.judge.client import JudgeAnswer
-from medtasks.judge.reply import Ending
+from medtasks.judge.reply import LARGEST_REPLY, Ending
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, completion, rule_based
@@ -191,15 +190,14 @@ def test_the_command_names_the_cause_and_a_higher_limit_judges_all(
 
 def endless(arrival: Arrival) -> Http:
     """Ten times the bound, plain or packed, as an answer or as an error."""
-    body = json.dumps(
-        {"choices": [{"message": {"content": "x" * (10 * endpoint.LARGEST_REPLY)}}]}
-    ).encode()
-    if arrival.question == "packed":
-        return Http(200, gzip.compress(body), {"Content-Encoding": "gzip"})
-    return Http(500 if arrival.question == "error" else 200, body)
+    body = json.dumps({"choices": [{"message": {"content": "x" * (10 * LARGEST_REPLY)}}]}).encode()
+    status = 500 if "error" in arrival.question else 200
+    if "packed" in arrival.question:
+        return Http(status, gzip.compress(body), {"Content-Encoding": "gzip"})
+    return Http(status, body)
 
 
-@pytest.mark.parametrize("name", ["plain", "packed", "error"])
+@pytest.mark.parametrize("name", ["plain", "packed", "error", "packed error"])
 def test_a_reply_that_is_too_large_fails_its_request_at_once(name: str) -> None:
     server = TinyEndpoint(endless)
     asked = run(server, [question(name)])
@@ -212,7 +210,7 @@ def test_a_reply_that_is_too_large_fails_its_request_at_once(name: str) -> None:
 
 def test_nothing_of_a_reply_that_is_too_large_is_stored(tmp_path: Path) -> None:
     def spoil(choice: dict[str, Any]) -> None:
-        choice["message"]["content"] += " " * endpoint.LARGEST_REPLY
+        choice["message"]["content"] += " " * LARGEST_REPLY
 
     with EndingJudge(spoil) as stub:
         result = judge(stub, tmp_path / "v", [one_question()])

@@ -1,0 +1,97 @@
+"""The `openai` clients that ask a judge.
+
+Importing this module takes a while, because it imports `openai`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import certifi
+import httpx2
+from openai import AsyncOpenAI, DefaultAioHttpClient, DefaultAsyncHttpxClient, Omit
+
+from medtasks.judge.reply import LARGEST_REPLY, ReplyTooLarge
+from medtasks.judge.settings import JudgeSettings
+
+IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
+NO_KEY = "none"  # the client demands a key
+
+
+class JudgeOpenAI(AsyncOpenAI):
+    """A client without headers about this machine, or from variables such as ``OPENAI_ORG_ID``."""
+
+    @property
+    def default_headers(self) -> dict[str, str | Omit]:
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": self.user_agent,
+        }
+
+
+class BoundedHttpClient(DefaultAioHttpClient):
+    """An HTTP client that reads at most `LARGEST_REPLY` bytes of a reply, unpacked.
+
+    openai's client reads the body of an error to its end, however long it is.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """The reply with its body, which is unpacked.
+
+        Raises:
+            ReplyTooLarge: it is longer.
+        """
+        options["stream"] = True
+        response = await super().send(request, **options)
+        try:
+            body = await _bounded_body(response)
+        finally:
+            await response.aclose()
+        headers = response.headers.copy()
+        headers.pop("Content-Encoding", None)
+        return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+
+
+async def _bounded_body(response: httpx2.Response) -> bytes:
+    body = bytearray()
+    async for block in response.aiter_bytes():
+        body += block
+        if len(body) > LARGEST_REPLY:
+            raise ReplyTooLarge
+    return bytes(body)
+
+
+def chat_client(settings: JudgeSettings, key: str | None, proxy: str | None) -> AsyncOpenAI:
+    """A client for single requests, which has no timeout and repeats none."""
+    tls = ssl.create_default_context()
+    # too, as some Python installations find no others
+    tls.load_verify_locations(certifi.where())
+    http_client = BoundedHttpClient(
+        verify=tls,
+        proxy=proxy,
+        trust_env=False,
+        timeout=None,
+        limits=httpx2.Limits(max_connections=settings.in_flight, keepalive_expiry=IDLE),
+        # a redirect would send the prompts to an address that the user did not name
+        follow_redirects=False,
+    )
+    return JudgeOpenAI(
+        base_url=settings.base_url.rstrip("/"),
+        api_key=key or NO_KEY,
+        timeout=None,
+        max_retries=0,
+        http_client=http_client,
+    )
+
+
+def batch_client(settings: JudgeSettings, key: str | None) -> AsyncOpenAI:
+    """A client for files and batches, which repeats requests itself and streams files."""
+    return JudgeOpenAI(
+        base_url=settings.base_url,
+        api_key=key or NO_KEY,
+        timeout=settings.timeout,
+        max_retries=settings.retries,
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+    )
