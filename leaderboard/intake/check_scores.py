@@ -9,8 +9,8 @@ from medtasks.core.findings import Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.samples import Sample, lacks_texts
+from medtasks.scoring.learned_scores import with_learned_metrics
 from medtasks.scoring.run_record import Difference
-from medtasks.scoring.scored_samples import with_learned_metrics
 from medtasks.scoring.scores import MetricScore, coverage_text
 
 from ..verify.coverage import is_incomplete

@@ -17,9 +17,9 @@ from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run
 from medtasks.runs.samples import Sample
+from medtasks.scoring.answer_confidence import kept_confidences
 from medtasks.scoring.run_folder import as_data_error, read_run, write_run
 from medtasks.scoring.run_record import RunRecord
-from medtasks.scoring.scored_samples import kept_confidences
 from medtasks.scoring.scores import Scores
 from medtasks.validate.leaks import texts_in
 

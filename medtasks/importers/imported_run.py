@@ -22,11 +22,12 @@ from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, now, tas
 from medtasks.runs.samples import UNKNOWN_PROMPT, Sample
 from medtasks.scoring.finished_run import data_facts
 from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.learned_scores import with_learned_metrics
 from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.run_tables import RunTables
-from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
+from medtasks.scoring.scored_samples import scored_samples
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ REASONS = (
     "not_scored",
 )
 """Why an answer has no confidence that is compared with right and wrong
-(`medtasks.scoring.scored_samples`).
+(`medtasks.scoring.answer_confidence`).
 """
 
 

@@ -18,9 +18,10 @@ from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank, run_usa
 from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.unfinished import by_document, read_answers, read_plan, read_work
 from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.learned_scores import with_learned_metrics
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.run_tables import RunTables
-from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
+from medtasks.scoring.scored_samples import scored_samples
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""

@@ -20,6 +20,7 @@ from medtasks.catalog.items import Joined, SampleView, Value, with_derived
 from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.runs.samples import Sample
+from medtasks.scoring.answer_confidence import confidence_metrics
 from medtasks.scoring.columns import (
     Column,
     Mask,
@@ -30,7 +31,6 @@ from medtasks.scoring.columns import (
     reduced_columns,
     reduced_to,
 )
-from medtasks.scoring.scored_samples import confidence_metrics
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,10 @@ from types import MappingProxyType
 
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.runs.samples import Sample, SampleFile
+from medtasks.scoring.answer_confidence import gives_confidence
 from medtasks.scoring.item_table import ItemTable, item_table, require_same_metrics
+from medtasks.scoring.learned_scores import has_models
 from medtasks.scoring.pooled_tables import pooled_table
-from medtasks.scoring.scored_samples import gives_confidence, has_models
 
 PART_SIZE = 4096
 """Samples of a task that are scored together: few, to limit memory."""

@@ -17,8 +17,9 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.samples import Outcome, Sample, SampleFile
 from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.learned_scores import has_models, with_learned_metrics
 from medtasks.scoring.run_tables import in_parts
-from medtasks.scoring.scored_samples import has_models, scored_samples, with_learned_metrics
+from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.submitted_samples import SubmittedSamples
 from medtasks.scoring.verification_outcome import Verification
 

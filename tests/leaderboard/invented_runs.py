@@ -29,9 +29,10 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.finished_run import data_facts
 from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.learned_scores import with_learned_metrics
 from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.run_record import RunRecord
-from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
+from medtasks.scoring.scored_samples import scored_samples
 
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
 """The four benchmarks; other tracks (``kvasir_vqa_x1_transformed``, ``mi_cxr_cot``,

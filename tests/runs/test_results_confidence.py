@@ -18,10 +18,11 @@ from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.runs.replies import Answer, Letter, Probabilities, Reply, Slot
 from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.unfinished import AnswerStore, read_answers
+from medtasks.scoring.answer_confidence import deciding_letter
 from medtasks.scoring.comparisons import compare_tables
 from medtasks.scoring.group_scores import score_samples
 from medtasks.scoring.item_table import item_table
-from medtasks.scoring.scored_samples import deciding_letter, scored_samples
+from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import Scores
 
 TASK = "mi_cxr_tel_multiple"
