@@ -10,8 +10,7 @@ from ..board.floors import floors_text, highest_floor
 from ..schema.board import BoardColumn, BoardPlot
 from ..schema.numbers import shown
 from .axes import Axis
-from .drawn_scores import AxisContent, ColumnScores, DrawnScore, scaled, shared_axes, summary
-from .labels import joined
+from .drawn_scores import AxisContent, ColumnScores, DrawnScore, scaled, shared_axes, summaries
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,7 @@ def _dashed_floor(plot: BoardPlot, column: BoardColumn) -> DashedFloor | None:
 def bars_in_words(chart: BarChart, series: Sequence[ColumnScores], extent: str) -> str:
     """The description of a bar chart: the best and the last model of each column, and floors."""
     which = f" for {extent}" if extent else ""
-    summaries = joined([summary(entry) for entry in series])
-    words = f"Bar chart{which}, with {100 * chart.confidence:g} % intervals. {summaries}."
+    words = f"Bar chart{which}, with {100 * chart.confidence:g} % intervals. {summaries(series)}."
     floors = dict.fromkeys(group.floor.label for group in chart.groups if group.floor is not None)
     if floors:
         words += f" Dashed: {' or '.join(floors)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from ..board.model_order import model_order
@@ -30,34 +31,46 @@ def cost_figure(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Fig
     if measure is None or column is None:
         return None
     entries = {entry.model: entry for entry in benchmark.usage}
-    labels = model_labels(board, (model for model in model_order(benchmark) if model in entries))
-    costs = _costs(measure, [entries[model] for model in labels])
-
-    curves = []
-    numbers = []
-    incomplete = False
+    order = [model for model in model_order(benchmark) if model in entries]
+    labels = model_labels(board, order)
+    costs = _costs(measure, [entries[model] for model in order])
+    drawn = []
     for look, (model, cost) in zip(LOOKS, costs.items(), strict=False):
         score = drawn_score(labels[model], look, column, entries[model].score)
-        incomplete |= score.incomplete
-        numbers.append(f"{score.words} at {amount(cost)}")
-        star = "*" if score.incomplete else ""
-        curves.append(PlaneCurve(f"{score.label}{star}", look, _points(cost, score)))
+        drawn.append(_ScoreAndCost(score, cost))
 
-    extent = extent_text(curves, costs)
+    extent = extent_text(drawn, costs)
     title = f"{measure.label.lower()} ({measure.unit})"
-    which = f" ({extent})" if extent else ""
-    sentences = [f"Scatter plot{which}. {column.label} against {title}: {joined(numbers)}."]
-    absent = [label for model, label in labels.items() if model not in costs]
-    omitted = ""
-    if absent:
-        omitted = f"Without a value: {joined(absent)}."
-        sentences.append(omitted)
-    points = list(chain.from_iterable(curve.points for curve in curves))
-    plane = Plane(_cost_axis(title, points), _score_axis(column, points), curves, joined=False)
-    return Figure(plot, plane, extent, incomplete, omitted, alt=" ".join(sentences))
+    words = _words(column, title, drawn, extent)
+    absent = [labels[model] for model in order if model not in costs]
+    omitted = f"Without a value: {joined(absent)}." if absent else ""
+    return Figure(
+        plot=plot,
+        shape=_plane(column, title, drawn),
+        extent=extent,
+        incomplete=any(entry.score.incomplete for entry in drawn),
+        omitted=omitted,
+        alt=f"{words} {omitted}".rstrip(),
+    )
+
+
+@dataclass(frozen=True)
+class _ScoreAndCost:
+    """A model's score, and the cost of its answers."""
+
+    score: DrawnScore
+    cost: float
+
+    @property
+    def points(self) -> list[Point]:
+        """The model's point; none without a score."""
+        if self.score.value is None:
+            return []
+        return [Point(self.cost, self.score.value, _DOT, self.score.ends)]
 
 
 def _first_column(benchmark: BenchmarkBoard, plot: BoardPlot) -> BoardColumn | None:
+    """The first column in the benchmark's tables that the plot shows."""
     for column in chain.from_iterable(table.columns for table in benchmark.tables):
         if column.key in plot.columns:
             return column
@@ -74,11 +87,26 @@ def _costs(measure: Measure, entries: Sequence[ModelUsage]) -> dict[str, float]:
     return costs
 
 
-def _points(cost: float, score: DrawnScore) -> list[Point]:
-    """The model's point; none without a score."""
-    if score.value is None:
-        return []
-    return [Point(cost, score.value, _DOT, score.ends)]
+def _words(
+    column: BoardColumn, cost_title: str, drawn: Sequence[_ScoreAndCost], extent: str
+) -> str:
+    """The description of the figure: each model's score and cost."""
+    numbers = [f"{entry.score.words} at {amount(entry.cost)}" for entry in drawn]
+    which = f" ({extent})" if extent else ""
+    return f"Scatter plot{which}. {column.label} against {cost_title}: {joined(numbers)}."
+
+
+def _plane(column: BoardColumn, cost_title: str, drawn: Sequence[_ScoreAndCost]) -> Plane:
+    """The models' points over axes that hold all of them."""
+    curves = []
+    points: list[Point] = []
+    for entry in drawn:
+        score = entry.score
+        star = "*" if score.incomplete else ""
+        curves.append(PlaneCurve(f"{score.label}{star}", score.look, entry.points))
+        points += entry.points
+    across = _cost_axis(cost_title, points)
+    return Plane(across, _score_axis(column, points), curves, joined=False)
 
 
 def _cost_axis(title: str, points: Sequence[Point]) -> Axis:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..schema.board import BoardColumn, Cell
 from ..schema.numbers import UNITS, direction, shown, shown_interval
 from .axes import Axis
+from .labels import joined
 from .looks import Look
 
 _ROOM = 0.16
@@ -53,6 +54,16 @@ class ColumnScores:
     column: BoardColumn
     scores: Sequence[DrawnScore]
 
+    @property
+    def labels(self) -> list[str]:
+        """The models' labels."""
+        return [score.label for score in self.scores]
+
+    @property
+    def values(self) -> list[float]:
+        """The scores' values; models without one are left out."""
+        return [score.value for score in self.scores if score.value is not None]
+
 
 def drawn_score(label: str, look: Look, column: BoardColumn, cell: Cell | None) -> DrawnScore:
     """The score in a cell of ``column``; without a value if there is no cell, or none in it."""
@@ -72,6 +83,11 @@ def drawn_score(label: str, look: Look, column: BoardColumn, cell: Cell | None) 
 def scaled(value: float, column: BoardColumn) -> float:
     """``value`` as drawn: fractions in percent, all others unchanged."""
     return 100.0 * value if column.unit == "fraction" else value
+
+
+def summaries(series: Sequence[ColumnScores], most: int = 8) -> str:
+    """The summaries of the first ``most`` columns, and how many more columns there are."""
+    return joined([summary(column_scores) for column_scores in series], most)
 
 
 def summary(column_scores: ColumnScores) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from medtasks.stats.ranks import normalised_ranks
 
 from ..schema.board import BoardColumn
-from .drawn_scores import ColumnScores, DrawnScore, summary
+from .drawn_scores import ColumnScores, summaries
 from .labels import joined
 
 
@@ -55,8 +55,7 @@ def rank_map(series: Sequence[ColumnScores]) -> tuple[HeatMap, str]:
     Only complete scores have a rank.
     """
     cells = [_rank_cells(entry) for entry in series]
-    labels = _model_labels(series)
-    lowest = joined(_mean_ranks(labels, cells), most=3)
+    lowest = joined(_mean_ranks(series[0].labels, cells), most=3)
     words = (
         f"Heat map of ranks, 0 for the best and 1 for the last, {_size(series)}, lighter is "
         f"better, hatched has no rank. Lowest mean over the columns: {lowest}."
@@ -72,23 +71,20 @@ def value_map(series: Sequence[ColumnScores]) -> tuple[HeatMap, str]:
     """
     units_and_directions = {(entry.column.unit, entry.column.higher_is_better) for entry in series}
     if len(units_and_directions) == 1:
-        every_value = [value for entry in series for value in _values(entry.scores)]
+        every_value: list[float] = []
+        for entry in series:
+            every_value += entry.values
         cells = [_value_cells(entry, every_value) for entry in series]
         worst, best = _scale_ends(series[0].column, every_value)
     else:
-        cells = [_value_cells(entry, _values(entry.scores)) for entry in series]
+        cells = [_value_cells(entry, entry.values) for entry in series]
         worst, best = "worst of the column", "best of the column"
-    summaries = joined([summary(entry) for entry in series], most=6)
     words = (
         f"Heat map of values, {_size(series)}, lighter is better, hatched has no value. "
-        f"{summaries}."
+        f"{summaries(series, most=6)}."
     )
     across, rows = _arranged(series, cells)
     return HeatMap(across, rows, worst, best, "value"), words
-
-
-def _model_labels(series: Sequence[ColumnScores]) -> list[str]:
-    return [score.label for score in series[0].scores]
 
 
 def _size(series: Sequence[ColumnScores]) -> str:
@@ -102,7 +98,7 @@ def _arranged(
 
     The fewer of models and columns are across, so that the figure fits a phone.
     """
-    models = _model_labels(series)
+    models = series[0].labels
     columns = [entry.column.label for entry in series]
     if len(columns) > len(models):
         across, down, cell_rows = models, columns, cells
@@ -132,10 +128,6 @@ def _mean_ranks(labels: Sequence[str], cells: CellsByColumn) -> list[str]:
         if ranks:
             means.append((math.fsum(ranks) / len(ranks), label))
     return [f"{label} {mean:.2f}" for mean, label in sorted(means)]
-
-
-def _values(scores: Sequence[DrawnScore]) -> list[float]:
-    return [score.value for score in scores if score.value is not None]
 
 
 def _scale_ends(column: BoardColumn, values: Sequence[float]) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .drawn_scores import ColumnScores, axis_title, scale_of, summary
-from .labels import joined, short
+from .drawn_scores import ColumnScores, axis_title, scale_of, summaries
+from .labels import short
 from .looks import Look
 
 RADIUS = 140
@@ -122,7 +122,9 @@ def radar(series: Sequence[ColumnScores]) -> Radar | None:
     scales = {scale_of(column) for column in columns}
     is_signed = any(column.signed for column in columns)
     curves = _curves(series)
-    values = [value for curve in curves for value in curve.values if value is not None]
+    values: list[float] = []
+    for curve in curves:
+        values += [value for value in curve.values if value is not None]
     if len(columns) < FEWEST_AXES or len(curves) < FEWEST_CURVES:
         return None
     if is_signed or len(scales) > 1 or min(values) < 0:
@@ -149,6 +151,5 @@ def _curves(series: Sequence[ColumnScores]) -> list[RadarCurve]:
 def radar_in_words(chart: Radar, series: Sequence[ColumnScores], extent: str) -> str:
     """The description of a radar: the best and the last model on each axis."""
     which = extent or f"{len(chart.curves)} models"
-    summaries = joined([summary(entry) for entry in series])
     axes = f"{len(chart.axes)} axes, from 0 in the middle"
-    return f"Radar chart for {which} with {axes}. {summaries}."
+    return f"Radar chart for {which} with {axes}. {summaries(series)}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..board.model_order import model_order
@@ -37,22 +37,20 @@ def score_figure(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Fi
 
     labels = model_labels(board, drawn)
     looks = looks_at([order.index(model) for model in drawn])
-    models = [
-        _DrawnModel(labels[model], look, cells[model])
-        for model, look in zip(drawn, looks, strict=True)
-    ]
-    series = _Series(
-        [_column_scores(column, models) for column in columns.first],
-        [_column_scores(column, models) for column in columns.second],
-    )
+    models = []
+    for model, look in zip(drawn, looks, strict=True):
+        models.append(_DrawnModel(labels[model], look, cells[model]))
+    series = [_column_scores(column, models) for column in columns.first]
+    against = [_column_scores(column, models) for column in columns.against]
+    every_column = [*series, *against]
     extent = extent_text(drawn, valued)
-    shape, words = _shape(plot, series, extent, board.confidence)
-    omitted = _omitted(series, _count_apart(tables, keys), columns.signed)
+    shape, words = _shape(plot, series, against, extent, board.confidence)
+    omitted = _omitted(every_column, _count_apart(tables, keys), columns.signed)
     return Figure(
         plot=plot,
         shape=shape,
         extent=extent,
-        incomplete=series.has_incomplete,
+        incomplete=_has_incomplete(every_column),
         omitted=" ".join(omitted),
         alt=" ".join([words, *omitted]),
     )
@@ -67,25 +65,6 @@ class _DrawnModel:
     cells: Mapping[str, Cell]
 
 
-@dataclass(frozen=True)
-class _Series:
-    """The scores of a figure's columns, and those of the columns that they are drawn against."""
-
-    first: Sequence[ColumnScores]
-    second: Sequence[ColumnScores]
-
-    @property
-    def has_incomplete(self) -> bool:
-        for entry in self:
-            if any(score.incomplete for score in entry.scores):
-                return True
-        return False
-
-    def __iter__(self) -> Iterator[ColumnScores]:
-        yield from self.first
-        yield from self.second
-
-
 def _column_scores(column: BoardColumn, models: Sequence[_DrawnModel]) -> ColumnScores:
     scores = []
     for model in models:
@@ -94,15 +73,23 @@ def _column_scores(column: BoardColumn, models: Sequence[_DrawnModel]) -> Column
     return ColumnScores(column, scores)
 
 
+def _has_incomplete(columns: Sequence[ColumnScores]) -> bool:
+    """Whether any score of the columns is incomplete."""
+    for entry in columns:
+        if any(score.incomplete for score in entry.scores):
+            return True
+    return False
+
+
 @dataclass
 class _PlottedColumns:
-    """The columns of a plot, and those they are drawn against, if any.
+    """The columns of a plot, and the columns that they are drawn ``against``, if any.
 
     ``signed`` are the labels of signed columns that a heat map leaves out.
     """
 
     first: list[BoardColumn] = field(default_factory=list)
-    second: list[BoardColumn] = field(default_factory=list)
+    against: list[BoardColumn] = field(default_factory=list)
     signed: list[str] = field(default_factory=list)
 
 
@@ -124,7 +111,7 @@ def _plotted_columns(plot: BoardPlot, tables: Sequence[BoardTable]) -> _PlottedC
             continue
         columns.first.append(first)
         if plot.against:
-            columns.second.append(by_key[keys[1]])
+            columns.against.append(by_key[keys[1]])
     return columns
 
 
@@ -152,14 +139,14 @@ def _count_apart(tables: Sequence[BoardTable], keys: Collection[str]) -> int:
     return len(rows)
 
 
-def _omitted(series: _Series, apart: int, signed: Sequence[str]) -> list[str]:
+def _omitted(columns: Sequence[ColumnScores], apart: int, signed: Sequence[str]) -> list[str]:
     """What a figure leaves out, in sentences.
 
     ``apart`` is the number of rows that are not comparable, ``signed`` are labels of columns.
     """
     sentences = []
     absent = []
-    for entry in series:
+    for entry in columns:
         for score in entry.scores:
             if score.value is None:
                 absent.append(f"{score.label} in {entry.column.label}")
@@ -173,16 +160,22 @@ def _omitted(series: _Series, apart: int, signed: Sequence[str]) -> list[str]:
     return sentences
 
 
-def _shape(plot: BoardPlot, series: _Series, extent: str, confidence: float) -> tuple[Shape, str]:
+def _shape(
+    plot: BoardPlot,
+    series: Sequence[ColumnScores],
+    against: Sequence[ColumnScores],
+    extent: str,
+    confidence: float,
+) -> tuple[Shape, str]:
     """The shape of the plot's kind with its description; bars if a radar cannot be drawn."""
     if plot.kind == "heatmap":
-        return rank_map(series.first) if plot.ranks else value_map(series.first)
+        return rank_map(series) if plot.ranks else value_map(series)
     if plot.kind == "radar":
-        curves = radar(series.first)
+        curves = radar(series)
         if curves is not None:
-            return curves, radar_in_words(curves, series.first, extent)
-    elif series.second:
-        dumbbells = dumbbell_chart(series.first, series.second)
+            return curves, radar_in_words(curves, series, extent)
+    elif against:
+        dumbbells = dumbbell_chart(series, against)
         return dumbbells, dumbbells_in_words(dumbbells, extent)
-    bars = bar_chart(plot, series.first, confidence)
-    return bars, bars_in_words(bars, series.first, extent)
+    bars = bar_chart(plot, series, confidence)
+    return bars, bars_in_words(bars, series, extent)
