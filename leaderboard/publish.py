@@ -19,7 +19,7 @@ from .board.models import Described, read_by_model
 from .board.usage import Price
 from .intake.collect import Progress, collect, state_of_results
 from .schema.board import Board
-from .site.data import runs_on_board, samples_of
+from .site.run_samples import runs_on_board, samples_of
 from .verify.rejudging import read_rejudged
 from .written_site import is_unchanged, write_site
 

@@ -16,9 +16,11 @@ from medtasks.scoring.run_folder import contents_hash
 from .exports.archive import zip_archive
 from .exports.tables import exports_of
 from .schema.board import Board
-from .site.data import SampleText, data_script, data_values
+from .site.comparison_data import data_values
+from .site.data_scripts import data_script
 from .site.downloads import Download
 from .site.pages import Files, pages_of
+from .site.run_samples import SampleText
 
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"

@@ -22,7 +22,7 @@ from ..intake.collect import Progress
 from ..publish import board_of
 from ..schema.board import FORMATS, Board
 from ..schema.numbers import shown_name
-from ..site.data import runs_on_board, samples_of
+from ..site.run_samples import runs_on_board, samples_of
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 from ..written_site import site_files
 from .parquet import SampleTable, SampleTables

@@ -39,7 +39,7 @@ from medtasks.leaderboard.schema.board import (
     Round,
     Timeline,
 )
-from medtasks.leaderboard.site.data import Answers, SampleText
+from medtasks.leaderboard.site.run_samples import Answers, SampleKey, SampleText
 
 from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.samples import Sample
@@ -431,7 +431,7 @@ def large_board(models: int = 100) -> Board:
 
 def held_samples(held: Mapping[tuple[str, str, str], Sequence[Sample]]) -> SampleText:
     """Samples that are in memory already, by benchmark, task and model."""
-    return {key: partial(Answers, rows) for key, rows in held.items()}
+    return {SampleKey(*key): partial(Answers, rows) for key, rows in held.items()}
 
 
 def sample(

@@ -22,16 +22,12 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.schema.board import Board, BoardRow, Cell
 from medtasks.leaderboard.schema.numbers import interval, number
 from medtasks.leaderboard.site.charts import charts
-from medtasks.leaderboard.site.data import (
-    Answers,
-    data_script,
-    data_values,
-    runs_on_board,
-    samples_of,
-)
+from medtasks.leaderboard.site.comparison_data import data_values
+from medtasks.leaderboard.site.data_scripts import data_script
 from medtasks.leaderboard.site.html_filters import safe_link
 from medtasks.leaderboard.site.model_tables import model_parts
 from medtasks.leaderboard.site.pages import page_environment, pages_of
+from medtasks.leaderboard.site.run_samples import Answers, runs_on_board, samples_of
 from medtasks.leaderboard.site.tables import ColumnView, subtitles
 from medtasks.leaderboard.written_site import write_site
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from boards import board, held_samples, hostile_board, large_board, sample, sample_text
 from browser import Reader, check_accessibility, check_responses_on_screen
-from medtasks.leaderboard.site.data import Answers
+from medtasks.leaderboard.site.run_samples import Answers, SampleKey
 from medtasks.leaderboard.written_site import write_site
 from PIL import Image
 
@@ -452,7 +452,7 @@ def test_what_is_not_verified_says_so_beside_the_sample(browser: Any, tmp_path: 
     rows = [sample("stream_qa_future", "clip-1", "late", {"signed_delay": 1.0})]
     unverified = Verification("unverifiable", "the data are not here")
     held = {
-        ("stream_qa", "stream_qa_future", model): partial(Answers, rows, unverified)
+        SampleKey("stream_qa", "stream_qa_future", model): partial(Answers, rows, unverified)
         for model in ("aurora-72b", "aurora-8b")
     }
     write_site(board(), tmp_path / "out", samples=held)
