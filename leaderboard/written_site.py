@@ -14,7 +14,7 @@ from medtasks.core.replacement import recover_directory, replace_directory, temp
 from medtasks.scoring.run_folder import contents_hash
 
 from .exports.archive import zip_archive
-from .exports.tables import exports_of
+from .exports.board_files import exports_of
 from .schema.board import Board
 from .site.comparison_data import data_values
 from .site.data_scripts import data_script

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from ..schema.board import BoardColumn, BoardTable
 from ..schema.numbers import rounded
 
@@ -13,13 +15,11 @@ def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
     """
     if column.signed:
         return {}
-    cells = {number: row.cells.get(column.key) for number, row in enumerate(table.rows)}
-    printed = {
-        number: rounded(cell.value, column.unit)
-        for number, cell in cells.items()
-        if cell is not None and cell.value is not None and not cell.incomplete
-    }
-    ordered = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
-    return {
-        number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered
-    }
+    printed: dict[int, Decimal] = {}
+    for number, row in enumerate(table.rows):
+        cell = row.cells.get(column.key)
+        if cell is not None and cell.value is not None and not cell.incomplete:
+            printed[number] = rounded(cell.value, column.unit)
+    best_two = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
+    place_of = {value: place for place, value in enumerate(best_two, start=1)}
+    return {number: place_of[value] for number, value in printed.items() if value in place_of}

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..schema.board import BenchmarkBoard, BoardColumn, Published
 from ..schema.numbers import shown
 
 
+class PublishedRow(NamedTuple):
+    """A model's figures in a table of a paper: one of them, which names it, and all as texts."""
+
+    source: Published
+    values: list[str]
+
+
 def published_rows(
     benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]
-) -> Iterator[tuple[Published, list[str]]]:
+) -> Iterator[PublishedRow]:
     """The published rows with a number in one of the columns; empty texts for the other columns."""
-    for row in benchmark.published_rows:
-        figures = [(row.get(column.key), column.unit) for column in columns]
-        values = [(None if one is None else one.value, unit) for one, unit in figures]
-        if any(value is not None for value, _ in values):
-            first = next(iter(row.values()))
-            yield first, ["" if value is None else shown(value, unit) for value, unit in values]
+    for figures in benchmark.published_rows:
+        values = []
+        for column in columns:
+            figure = figures.get(column.key)
+            if figure is None or figure.value is None:
+                values.append("")
+            else:
+                values.append(shown(figure.value, column.unit))
+        if any(values):
+            yield PublishedRow(next(iter(figures.values())), values)

@@ -13,7 +13,7 @@ from jinja2 import Environment
 from medtasks.catalog.spec import load_spec
 from medtasks.core.files import canonical_json
 
-from ..exports.tables import csv_field
+from ..exports.csv_scores import csv_field
 from ..site.html_filters import question_text
 from ..verify.media import shown_media
 from .library import Library

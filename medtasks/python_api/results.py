@@ -21,8 +21,8 @@ from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.latex_tables import as_latex
+from medtasks.leaderboard.exports.markdown_tables import as_markdown
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
-from medtasks.leaderboard.exports.tables import as_markdown
 from medtasks.leaderboard.figures.figure import Figure
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect

@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from medtasks.leaderboard.exports.tables import exports_of
+from medtasks.leaderboard.exports.board_files import exports_of
 from medtasks.leaderboard.schema.board import (
     BenchmarkBoard,
     Board,

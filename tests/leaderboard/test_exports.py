@@ -20,18 +20,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from medtasks.leaderboard.board.model_traits import billions_of
 from medtasks.leaderboard.board.usage import amount
+from medtasks.leaderboard.exports.board_files import board_schema, exports_of
+from medtasks.leaderboard.exports.csv_scores import COLUMNS, as_csv, csv_field
 from medtasks.leaderboard.exports.latex_filters import latex_escaped
-from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex
+from medtasks.leaderboard.exports.latex_layout import MOST_LINES
+from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, as_latex
 from medtasks.leaderboard.exports.markdown_filters import markdown_escaped
+from medtasks.leaderboard.exports.markdown_tables import as_markdown
 from medtasks.leaderboard.exports.places import places
-from medtasks.leaderboard.exports.tables import (
-    COLUMNS,
-    as_csv,
-    as_markdown,
-    board_schema,
-    csv_field,
-    exports_of,
-)
 from medtasks.leaderboard.schema.board import (
     Board,
     BoardColumn,

@@ -547,7 +547,7 @@ SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
 from medtasks.leaderboard.schema.board import Board
-from medtasks.leaderboard.exports.tables import exports_of
+from medtasks.leaderboard.exports.board_files import exports_of
 from medtasks.leaderboard.figures.draw import draw_all
 board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
 draw_all(board, Path("out"))

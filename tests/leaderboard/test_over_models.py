@@ -17,7 +17,7 @@ from invented_runs import Invented, answered, judged_by_stub
 from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
-from medtasks.leaderboard.exports.tables import as_csv
+from medtasks.leaderboard.exports.csv_scores import as_csv
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.schema.board import BenchmarkBoard, BoardTable, Cell
