@@ -70,9 +70,7 @@ def _value_or_reason(score: MetricScore) -> float | str:
     """The value of a score, or in words why there is none."""
     if score.value is not None:
         return score.value
-    if score.answered == 0:
-        return "no response"
-    return "not computed" if score.bounds is None else "awaits a judge"
+    return str(score.state.value)
 
 
 def replace_samples(results: dict[str, Any], run: RunRecord) -> None:

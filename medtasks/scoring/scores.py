@@ -72,10 +72,10 @@ class MetricScore(BaseModel, frozen=True):
         """Whether there is a value, or why there is none."""
         if self.value is not None:
             return ScoreState.COMPUTED
-        if self.bounds is None:
-            return ScoreState.NOT_COMPUTED
         if self.answered == 0:
             return ScoreState.NO_RESPONSE
+        if self.bounds is None:
+            return ScoreState.NOT_COMPUTED
         return ScoreState.AWAITS_JUDGE
 
     @property

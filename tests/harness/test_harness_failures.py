@@ -25,8 +25,11 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.harness import run_tasks, with_checks, wrapped
+from medtasks.harness.results import replace_numbers
 from medtasks.runs.unfinished import read_answers
 from medtasks.scoring.run_folder import read_run
+from medtasks.scoring.summary import format_score
+from medtasks.scoring.verified_runs import scored_record
 
 TASK = "med_cmr_mcq_ltg"
 
@@ -361,8 +364,6 @@ def test_a_task_whose_scoring_breaks_is_named_and_the_others_are_written(
 def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> None:
     from medtasks.leaderboard.intake.check import check_results
 
-    from medtasks.scoring.verified_runs import scored_record
-
     run = evaluate(
         Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path
     )
@@ -376,6 +377,18 @@ def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> No
     again = scored_record(*read_run(run.folder), own=True, whole=True)
     assert not again.changes
     assert json.loads(again.tasks[TASK].model_dump_json()) == run.scores[TASK]
+
+
+def test_a_metric_without_bounds_has_no_response_in_both_tables(tmp_path: Path) -> None:
+    task = "medstreambench_future_streaming"
+    run = evaluate(Backend(lambda _: MARKER), [task], tmp_path)
+    record = scored_record(*read_run(run.folder), own=True, whole=True)
+    score = record.tasks[task].metrics["signed_delay"]
+    assert score.bounds is None
+    assert format_score("signed_delay", score) == "no response (0 of 3 answered)"
+    results: dict[str, Any] = {"results": {}}
+    replace_numbers(results, record)
+    assert results["results"][task]["signed_delay,medtasks"] == "no response"
 
 
 @pytest.mark.slow
