@@ -16,6 +16,7 @@ from pathlib import Path
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError, machine_fault
 from medtasks.core.files import canonical_json
+from medtasks.core.process_end import end_process
 from medtasks.core.redaction import shown
 from medtasks.core.text import first_names
 from medtasks.runs.find import NO_RUN, SUFFIX, name_below, require_directory, run_folders
@@ -171,7 +172,7 @@ def _end_with_parent() -> None:
 
     def watch() -> None:
         parent.join()
-        os._exit(1)
+        end_process(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sys
 import webbrowser
 from functools import partial
@@ -15,6 +14,7 @@ import typer
 from medtasks.cli.console import write
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Results
+from medtasks.core.process_end import end_process
 
 app = typer.Typer()
 
@@ -47,5 +47,4 @@ def view(
         asyncio.run(serve(viewer, port, ready))
     viewer.close()
     sys.stdout.flush()
-    # a thread that still draws must neither delay the end nor be stopped within a library
-    os._exit(0)
+    end_process(0)  # without waiting for a thread that still reads or draws

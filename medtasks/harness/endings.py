@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.core.process_end import end_process
 from medtasks.core.settings import current_settings
 
 
@@ -88,7 +88,7 @@ def _end_command() -> None:
     """Print the endings once the harness has printed its tables and written its files.
 
     Its command exits with code 0 whatever happened to the requests, and Python ignores exceptions
-    and exit codes of exit functions. Only `os._exit` still sets the exit code here.
+    and exit codes of exit functions.
     """
     if _show_endings():
-        os._exit(1)
+        end_process(1)
