@@ -19,7 +19,7 @@ from medtasks.core.findings import Finding, Place, Severity, finding
 from medtasks.core.schema import Keys, Problem, field_name, problems, shown, suggestion
 from medtasks.core.text import first_names
 
-_CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
+_CODES = {"extra_forbidden": "MT107", "missing": "MT110"}
 """The rule for each of pydantic's types of error; all others are MT109."""
 _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
