@@ -31,21 +31,21 @@ def can_be_written(folder: Path) -> bool:
 
 
 def writable_cache() -> Path:
-    """:func:`cache_root`, or, where that cannot be written, a directory of this user's below the
-    system's temporary
-    one: for what can be rebuilt and has to be on disk.
+    """A directory for what can be rebuilt and has to be on disk: :func:`cache_root` or, where that
+    cannot be written, one of this user's below the system's temporary directory.
     """
     root = cache_root()
-    return root if can_be_written(root) else _temporary()
+    return root if can_be_written(root) else _temporary_cache()
 
 
 @cache
-def _temporary() -> Path:
+def _temporary_cache() -> Path:
     folder = Path(tempfile.gettempdir()) / f"medtasks-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    facts = folder.lstat()
-    if facts.st_uid == os.getuid() and stat.S_ISDIR(facts.st_mode) and not facts.st_mode & 0o022:
+    status = folder.lstat()
+    is_own = status.st_uid == os.getuid() and not status.st_mode & 0o022
+    if is_own and stat.S_ISDIR(status.st_mode):
         return folder
     return Path(tempfile.mkdtemp(prefix="medtasks-"))  # another user made it first
 

@@ -109,13 +109,13 @@ def machine_fault(error: BaseException) -> MachineError | None:
         return error
     if _is_of_thread_start(error) or (isinstance(error, OSError) and error.errno == errno.EAGAIN):
         return MachineError(
-            "this machine starts no further thread or process; end some, or raise the limit (ulimit -u)."
+            "this machine starts no further thread or process; "
+            "end some, or raise the limit (ulimit -u)."
         )
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        return MachineError(
-            f"{place}{error.strerror}; {_EXHAUSTED[error.errno]}, and run the same command again."
-        )
+        fix = f"{_EXHAUSTED[error.errno]}, and run the same command again"
+        return MachineError(f"{place}{error.strerror}; {fix}.")
     return None
 
 

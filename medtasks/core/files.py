@@ -1,4 +1,4 @@
-"""File access: bounded reads, atomic writes, canonical JSON and hashes.
+"""File access: bounded reads, canonical JSON and hashes.
 
 Only regular files up to a size limit are read: a named pipe or a device could block or never end,
 and untrusted data must not exhaust memory. docs/data.md lists the limits.
@@ -30,17 +30,18 @@ MAX_JSON_BYTES = 2**30
 MAX_LINE_BYTES = 256 * 2**20
 """Maximum bytes of one line of a JSONL file."""
 _FIRST_YEAR = 1980
-"""Of the times in a ZIP archive."""
+"""The first year that a ZIP archive can record."""
 
 
 def check_regular(path: Path) -> int:
-    """The size in bytes of the regular file ``path``, or of that which it links to; raises
-    `OSError` if it is none.
+    """The size in bytes of a regular file, or of the one that ``path`` links to; raises `OSError`
+    for anything else.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        found = "a directory" if stat.S_ISDIR(status.st_mode) else "a named pipe, socket or device"
-        raise OSError(errno.EINVAL, f"{found}, expected a regular file", str(path))
+        is_directory = stat.S_ISDIR(status.st_mode)
+        kind = "a directory" if is_directory else "a named pipe, socket or device"
+        raise OSError(errno.EINVAL, f"{kind}, expected a regular file", str(path))
     return status.st_size
 
 
@@ -69,11 +70,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as stream:
         while line := stream.readline(MAX_LINE_BYTES + 1):
             if len(line) > MAX_LINE_BYTES:
-                raise OSError(
-                    errno.EFBIG,
-                    f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes",
-                    str(path),
-                )
+                problem = f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes"
+                raise OSError(errno.EFBIG, problem, str(path))
             yield line
 
 
@@ -82,8 +80,8 @@ def require_clock() -> None:
     year = time.localtime(time.time()).tm_year
     if year < _FIRST_YEAR:
         raise MedtasksError(
-            f"this machine's clock is in the year {year}, expected {_FIRST_YEAR} or later, as archives record no "
-            "earlier time; set the clock."
+            f"this machine's clock is in the year {year}, expected {_FIRST_YEAR} or later, "
+            "as archives record no earlier time; set the clock."
         )
 
 
@@ -93,9 +91,8 @@ def canonical_json(value: Any, indent: int | None = None) -> str:
     Names from the command line may have bytes that are not UTF-8, as lone surrogates: they become
     U+FFFD.
     """
-    return well_formed(
-        json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
-    )
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+    return well_formed(text)
 
 
 def short_hash(text: str) -> str:

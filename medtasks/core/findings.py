@@ -1,6 +1,4 @@
-"""Findings of the checks: the rules of ``medtasks validate``, what one of them found, and the rows
-of a report.
-"""
+"""The rules of ``medtasks validate``, the findings of its checks, and the rows of a report."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Rule(NamedTuple):
-    """A rule: its code and severity, what breaks it, and the fix and what is expected, as findings
-    state by default.
+    """A rule that files are checked by: ``title`` is the defect, ``fix`` and ``expected`` are in
+    findings by default.
     """
 
     code: str
@@ -208,10 +206,16 @@ def finding(
 ) -> Finding:
     """The finding of rule ``code``, of the rule's severity and with its fix by default."""
     rule = RULES[code]
-    sentence = "; ".join(filter(None, (message.rstrip(".;"), rule.fix if fix is None else fix)))
-    file, line = (str(place.file), place.line) if place else ("", None)
+    parts = [message.rstrip(".;"), rule.fix if fix is None else fix]
     return Finding(
-        severity or rule.severity, rule.title, where, f"{sentence}.", code, file, line, field
+        severity=severity or rule.severity,
+        check=rule.title,
+        where=where,
+        message=f"{'; '.join(filter(None, parts))}.",
+        code=code,
+        file=str(place.file) if place else "",
+        line=place.line if place else None,
+        field=field,
     )
 
 
@@ -223,32 +227,30 @@ _WORST_FIRST = ("error", "warning", "note")
 
 def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
     """Whether there is an error or, if ``strict``, a warning."""
-    return any(
-        one.severity == "error" or (strict and one.severity == "warning") for one in findings
-    )
+    failing = ("error", "warning") if strict else ("error",)
+    return any(finding.severity in failing for finding in findings)
 
 
 def summary(findings: Sequence[Finding]) -> str:
     """The number of findings of each severity, on one line."""
-    counts = Counter[str](one.severity for one in findings)
-    return ", ".join(counted(counts[name], name) for name in _WORST_FIRST)
+    counts = Counter[str](finding.severity for finding in findings)
+    return ", ".join(counted(counts[severity], severity) for severity in _WORST_FIRST)
 
 
 def as_rows(findings: Sequence[Finding]) -> list[tuple[str, str, str, str, str]]:
     """Rows of a table, errors first; files below the current directory relative to it."""
     rows = []
-    for one in sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity)):
-        file = one.file
-        with suppress(OSError, ValueError, RuntimeError):  # elsewhere, or not a path at all
-            file = Path(file).resolve().relative_to(Path.cwd().resolve()).as_posix() if file else ""
-        place = f"{file}:{one.line}" if one.line else file
-        rows.append(
-            (
-                str(one.severity),
-                one.code,
-                one_line(one.where),
-                one_line(place),
-                one_line(one.message),
-            )
-        )
+    for finding in sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.severity)):
+        where, message = one_line(finding.where), one_line(finding.message)
+        place = one_line(_relative_place(finding))
+        rows.append((str(finding.severity), finding.code, where, place, message))
     return rows
+
+
+def _relative_place(finding: Finding) -> str:
+    """The file of a finding, relative to the current directory if it is below it, and the line."""
+    file = finding.file
+    if file:
+        with suppress(OSError, ValueError, RuntimeError):  # elsewhere, or not a path at all
+            file = Path(file).resolve().relative_to(Path.cwd().resolve()).as_posix()
+    return f"{file}:{finding.line}" if finding.line else file

@@ -36,6 +36,10 @@ _PATH = re.compile(
     r"(?<![\w./\\~])(?:(?:~[\w.-]*|\.{1,2}|[A-Za-z]:)?[/\\](?:[^/\\\s,;:'\"<>|=()]+[/\\])*)([^/\\\s,;:'\"<>|=()]*)"
 )
 
+_PATH_START = re.compile(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]")
+_NO_PATH = re.compile(r"[\n,;'\"<>|=()]")
+"""Characters that a path does not have."""
+
 
 def is_secret(name: str) -> bool:
     """Whether a setting of that name is a key (``api_key``, ``token``), which is never shown.
@@ -56,31 +60,37 @@ def shown(value: Any) -> str:
     text = value if isinstance(value, str) else canonical_json(_redacted(value))
     text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
     stripped = text.strip()
-    if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(
-        r"[\n,;'\"<>|=()]", stripped
-    ):
-        return _last(stripped)  # a whole path, which may have spaces
-    # a separator alone is not a path
-    return _PATH.sub(
-        lambda found: found[1] or (found[0] if len(found[0]) == 1 else _last(found[0])), text
-    )
+    if _PATH_START.match(stripped) and not _NO_PATH.search(stripped):
+        return _last_part(stripped)  # a whole path, which may have spaces
+    return _PATH.sub(_shortened_path, text)
 
 
-def _last(path: str) -> str:
+def _shortened_path(match: re.Match[str]) -> str:
+    """The last part of a path in a text; a separator alone is not a path."""
+    path, name = match[0], match[1]
+    if name or len(path) == 1:
+        return name or path
+    return _last_part(path)
+
+
+def _last_part(path: str) -> str:
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or HIDDEN
 
 
 def _redacted(value: Any) -> Any:
+    """``value`` with its keys and strings redacted, at any depth, and other objects as text."""
     if isinstance(value, Mapping):
-        return {
-            str(key): HIDDEN if is_secret(str(key)) else _redacted(one)
-            for key, one in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [_redacted(one) for one in value]
+        redacted = {}
+        for key, item in value.items():
+            redacted[str(key)] = HIDDEN if is_secret(str(key)) else _redacted(item)
+        return redacted
+    if isinstance(value, list | tuple):
+        return [_redacted(item) for item in value]
     if isinstance(value, str):
         return shown(value)
-    return value if isinstance(value, (int, float, bool)) or value is None else str(value)
+    if value is None or isinstance(value, int | float | bool):
+        return value
+    return str(value)
 
 
 def shown_argument(text: str) -> str:
@@ -89,20 +99,28 @@ def shown_argument(text: str) -> str:
     >>> shown_argument("pretrained=/data/Qwen,api_key=abc,device=cuda:0")
     'pretrained=Qwen,api_key=…,device=cuda:0'
     """
-    entries = [entry.partition("=") for entry in text.split(",")]
-    return ",".join(
-        f"{key}={HIDDEN if is_secret(key.strip()) else shown(value)}" if equals else shown(key)
-        for key, equals, value in entries
-    )
+    arguments = []
+    for entry in text.split(","):
+        key, equals, value = entry.partition("=")
+        if not equals:
+            arguments.append(shown(key))
+        elif is_secret(key.strip()):
+            arguments.append(f"{key}={HIDDEN}")
+        else:
+            arguments.append(f"{key}={shown(value)}")
+    return ",".join(arguments)
 
 
 def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     """Every fact that is set, as text, by name."""
-    found = {}
+    texts = {}
     for key, value in sorted((str(key), value) for key, value in facts.items()):
-        if value not in (None, ""):
-            arguments = key == "model_args" and isinstance(value, str)
-            found[key] = (
-                HIDDEN if is_secret(key) else shown_argument(value) if arguments else shown(value)
-            )
-    return found
+        if value in (None, ""):
+            continue
+        if is_secret(key):
+            texts[key] = HIDDEN
+        elif key == "model_args" and isinstance(value, str):
+            texts[key] = shown_argument(value)
+        else:
+            texts[key] = shown(value)
+    return texts

@@ -56,12 +56,12 @@ class Frozen(BaseModel):
 
 
 class Compact(Frozen):
-    """A model with many instances, without the names of given fields, which take as much memory as
-    the values.
+    """A model with many instances, which does not store the names of the fields that were set: they
+    take as much memory as the values.
     """
 
     def model_post_init(self, _: Any, /) -> None:
-        object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
+        object.__setattr__(self, "__pydantic_fields_set__", _NO_NAMES)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
@@ -69,7 +69,7 @@ class Compact(Frozen):
         return copied
 
 
-_UNKNOWN: set[str] = set()
+_NO_NAMES: set[str] = set()
 
 
 class Problem(NamedTuple):
@@ -114,11 +114,12 @@ def problems(
     ``secret``, none is in a message. ``source`` is what was validated, if a missing field of it was
     validated as None: it tells the two apart.
     """
-    for one in error.errors(include_url=False):
-        context, keys = one.get("ctx", {}), one["loc"]
+    for detail in error.errors(include_url=False):
+        context, keys = detail.get("ctx", {}), detail["loc"]
         if "at" in context:
             keys = (*keys, context["at"])
-        yield Problem(one["type"], keys, _message(one, keys, model, secret=secret, source=source))
+        message = _message(detail, keys, model, secret=secret, source=source)
+        yield Problem(detail["type"], keys, message)
 
 
 def first_problem(
@@ -143,32 +144,50 @@ def _message(
     if kind == "missing":
         return f"{place} is missing"
     if kind == "extra_forbidden":
-        for key in keys[:-1]:
-            if (
-                isinstance(key, str) and model is not None and key in model.model_fields
-            ):  # else a key of a mapping
-                model = next(_models_in(model.model_fields[key].annotation), None)
-        known = list(model.model_fields) if model is not None else []
-        expected = f", expected one of {first_names(known, 8)}" if known else ""
-        return f"{place} is unknown{suggestion(keys[-1], known)}{expected}"
+        return _unknown_key(place, keys, model)
     if kind == "json_invalid" and not keys:
         return f"not valid JSON ({error['ctx']['error']})"
+    expected = _expected(error, text)
+    if expected is not None:
+        return f"{place} {_state(error, keys, secret=secret, source=source)}, expected {expected}"
+    if kind == "value_error" and keys and not secret:
+        return f"{place} is {shown(error['input'])}: {text}"
+    return f"{place}: {text}" if keys else text
+
+
+def _unknown_key(place: str, keys: Keys, model: type[BaseModel] | None) -> str:
+    """The message about a key that the model at its place does not have."""
+    for key in keys[:-1]:
+        # another key is one of a mapping, or a position
+        if isinstance(key, str) and model is not None and key in model.model_fields:
+            model = next(_models_in(model.model_fields[key].annotation), None)
+    names = list(model.model_fields) if model is not None else []
+    expected = f", expected one of {first_names(names, 8)}" if names else ""
+    return f"{place} is unknown{suggestion(keys[-1], names)}{expected}"
+
+
+def _expected(error: ErrorDetails, text: str) -> str | None:
+    """What pydantic expected, in words; None if its message is a sentence of its own."""
+    kind = error["type"]
     if kind == "expected":
-        expected = text
-    elif kind in _EXPECTED:
-        expected = _EXPECTED[kind].format_map(error.get("ctx", {}))
-    elif text.startswith("Input should be "):
-        expected = text.removeprefix("Input should be ").replace("a valid ", "a ", 1)
-    elif kind == "value_error" and keys:
-        return f"{place}: {text}" if secret else f"{place} is {shown(error['input'])}: {text}"
-    else:
-        return f"{place}: {text}" if keys else text
+        return text
+    if kind in _EXPECTED:
+        return _EXPECTED[kind].format_map(error.get("ctx", {}))
+    if text.startswith("Input should be "):
+        return text.removeprefix("Input should be ").replace("a valid ", "a ", 1)
+    return None
+
+
+def _state(
+    error: ErrorDetails, keys: Keys, *, secret: bool, source: Mapping[str, Any] | None
+) -> str:
+    """What was there instead of the expected value."""
     value = error.get("ctx", {}).get("found", error["input"])
-    if value is None:
-        found = "is null" if source is None or _has_null(source, keys) else "is missing"
-    else:
-        found = "is wrong" if secret else f"is {shown(value)}"
-    return f"{place} {found}, expected {expected}"
+    if value is not None:
+        return "is wrong" if secret else f"is {shown(value)}"
+    if source is None or _has_null(source, keys):
+        return "is null"
+    return "is missing"
 
 
 def _has_null(source: Any, keys: Keys) -> bool:
@@ -196,27 +215,27 @@ def field_name(keys: Keys) -> str:
 
 
 _SHORT = reprlib.Repr()  # files may contain anything, at any depth
-_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlong = 80, 80, 6, 6, 40
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlist = _SHORT.maxdict = 6
+_SHORT.maxlong = 40
 
 
 def shown(value: object) -> str:
     """``value`` for a message: short, on one line, without control characters."""
-    return (
-        repr(shortened(value, 80))
-        if type(value) is str and len(value) > 80
-        else shortened(_SHORT.repr(value), 120)
-    )
+    if type(value) is str and len(value) > 80:
+        return repr(shortened(value, 80))
+    return shortened(_SHORT.repr(value), 120)
 
 
-def suggestion(name: object, known: Iterable[str]) -> str:
-    """`` (did you mean …?)`` if a known name is close, else an empty string."""
-    near = get_close_matches(str(name)[:80], sorted(known), n=1)
+def suggestion(name: object, names: Iterable[str]) -> str:
+    """`` (did you mean …?)`` if one of the ``names`` is close, else an empty string."""
+    near = get_close_matches(str(name)[:80], sorted(names), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def unknown(kind: str, name: object, known: Collection[str]) -> str:
-    """A sentence that ``name`` is unknown, with the closest and the first of the ``known``
-    names.
+def unknown(kind: str, name: object, names: Collection[str]) -> str:
+    """A sentence that ``name`` is unknown, with the closest and the first of the ``names`` that
+    exist.
     """
-    some = first_names(known, 8) or "none"
-    return f"{kind} {shown(name)} is unknown{suggestion(name, known)}, expected one of {some}"
+    some = first_names(names, 8) or "none"
+    return f"{kind} {shown(name)} is unknown{suggestion(name, names)}, expected one of {some}"

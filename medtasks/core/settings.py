@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -39,15 +39,14 @@ class Subset:
 
     def of(self, documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The documents of the chosen clusters, in their order."""
-        names = {
-            document["cluster"]: f"{self.seed}\0{document['cluster']}" for document in documents
-        }
-        hashes = {
-            name: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-            for name, text in names.items()
-        }
-        chosen = set(sorted(hashes, key=hashes.__getitem__)[: math.ceil(self.share * len(hashes))])
+        clusters = dict.fromkeys(document["cluster"] for document in documents)
+        count = math.ceil(self.share * len(clusters))
+        chosen = set(sorted(clusters, key=self._hash)[:count])
         return [document for document in documents if document["cluster"] in chosen]
+
+    def _hash(self, cluster: str) -> bytes:
+        text = f"{self.seed}\0{cluster}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def read_subset(text: str) -> Subset | None:
@@ -63,62 +62,84 @@ def read_subset(text: str) -> Subset | None:
             return subset
     if not text:
         return None
-    raise UsageError(
-        f"MEDTASKS_SUBSET is {text!r}, expected a share of the clusters between 0 and 1, or share@seed (0.25@0)."
-    )
+    expected = "a share of the clusters between 0 and 1, or share@seed (0.25@0)"
+    raise UsageError(f"MEDTASKS_SUBSET is {text!r}, expected {expected}.")
 
 
 @dataclass(frozen=True)
 class Settings:
     """Settings of the process, on which documents, prompts and runs depend beside their options."""
 
-    data: Path | None = None  # directory of prepared data (``MEDTASKS_DATA``); None for the default
-    mini: bool = False  # whether miniature data are used (``MEDTASKS_DATA=mini``)
-    miniature: frozenset[str] = (
-        frozenset()
-    )  # benchmarks whose miniature data a run was made on, used anyway
-    cache: Path | None = (
-        None  # for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory
-    )
-    max_frames: int | None = None  # most frames per request (``MEDTASKS_MAX_FRAMES``); None for all
-    subset: Subset | None = None  # share of the clusters (``MEDTASKS_SUBSET``); None for all
-    blind: bool = False  # whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?
-    max_failed: float = MAX_FAILED  # share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)
-    templates: Path | None = (
-        None  # directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)
-    )
-    judge: str = ""  # the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none
-    # checkpoints of learned metrics, and the layer that BERTScore compares
-    # (``MEDTASKS_BERTSCORE_MODEL``, ``MEDTASKS_BLEURT_MODEL``, ``MEDTASKS_BERTSCORE_LAYER``); empty
-    # or None for the metrics' own
+    data: Path | None = None
+    """Directory of prepared data (``MEDTASKS_DATA``); None for the default."""
+    mini: bool = False
+    """Whether miniature data are used (``MEDTASKS_DATA=mini``)."""
+    miniature: frozenset[str] = frozenset()
+    """Benchmarks whose miniature data are used anyway, because a run was made on them."""
+    cache: Path | None = None
+    """Directory for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache."""
+    max_frames: int | None = None
+    """Maximum number of frames per request (``MEDTASKS_MAX_FRAMES``); None for all."""
+    subset: Subset | None = None
+    """Share of the clusters (``MEDTASKS_SUBSET``); None for all."""
+    blind: bool = False
+    """Whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?"""
+    max_failed: float = MAX_FAILED
+    """Share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)."""
+    templates: Path | None = None
+    """Directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)."""
+    judge: str = ""
+    """The judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`), if any."""
     bertscore_model: str = ""
+    """Checkpoint of BERTScore (``MEDTASKS_BERTSCORE_MODEL``); empty for the metric's own."""
     bertscore_layer: int | None = None
+    """Layer that BERTScore compares (``MEDTASKS_BERTSCORE_LAYER``); None for the metric's own."""
     bleurt_model: str = ""
-    # number of this process among those of the command, and how many there are, in all and on this
-    # machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers)
+    """Checkpoint of BLEURT (``MEDTASKS_BLEURT_MODEL``); empty for the metric's own."""
     rank: int = 0
+    """Number of this process among those of the command (``RANK``, set by launchers)."""
     processes: int = 1
+    """Number of processes of the command (``WORLD_SIZE``)."""
     on_this_machine: int = 1
-    # whether ``accelerate launch --cpu`` started one process, as it does for any
-    # ``--num_processes``: it then sets ``MASTER_ADDR``, but no ``WORLD_SIZE``
+    """Number of processes of the command on this machine (``LOCAL_WORLD_SIZE``)."""
     alone_on_cpu: bool = False
-    debug: bool = (
-        False  # whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness)
-    )
+    """Whether ``accelerate launch --cpu`` started one process, as it does for any
+    ``--num_processes``: it then sets ``MASTER_ADDR``, but no ``WORLD_SIZE``.
+    """
+    debug: bool = False
+    """Whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness)."""
 
 
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
-_VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASKS_SUBSET", "MEDTASKS_BLIND",
-              "MEDTASKS_MAX_FAILED", "MEDTASKS_TEMPLATES", "MEDTASKS_JUDGE",
-              "MEDTASKS_BERTSCORE_MODEL", "MEDTASKS_BERTSCORE_LAYER", "MEDTASKS_BLEURT_MODEL", "RANK", "WORLD_SIZE",
-              "LOCAL_WORLD_SIZE", "ACCELERATE_USE_CPU", "MASTER_ADDR", "VERBOSITY")  # fmt: skip
+_VARIABLES = (
+    "MEDTASKS_DATA",
+    "MEDTASKS_CACHE",
+    "MEDTASKS_MAX_FRAMES",
+    "MEDTASKS_SUBSET",
+    "MEDTASKS_BLIND",
+    "MEDTASKS_MAX_FAILED",
+    "MEDTASKS_TEMPLATES",
+    "MEDTASKS_JUDGE",
+    "MEDTASKS_BERTSCORE_MODEL",
+    "MEDTASKS_BERTSCORE_LAYER",
+    "MEDTASKS_BLEURT_MODEL",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "ACCELERATE_USE_CPU",
+    "MASTER_ADDR",
+    "VERBOSITY",
+)
 
 
 def current_settings() -> Settings:
     """The settings in force: those of the environment, unless a block :func:`using` others is
     running; raises `UsageError` if a variable has an invalid value.
     """
-    return _CHANGED.get() or _read(*(os.environ.get(name, "").strip() for name in _VARIABLES))
+    changed = _CHANGED.get()
+    if changed is not None:
+        return changed
+    return _settings_of(*(os.environ.get(name, "").strip() for name in _VARIABLES))
 
 
 @contextmanager
@@ -132,48 +153,61 @@ def using(**changes: Any) -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(*values: str) -> Settings:
-    given = dict(zip(_VARIABLES, values, strict=True))
-
-    def count(variable: str) -> int | None:
-        value = given[variable]
-        if value and (not value.isdecimal() or int(value) < 1):
-            raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
-        return int(value) if value else None
-
-    def path(variable: str) -> Path | None:
-        return Path(given[variable]).expanduser() if given[variable] else None
-
-    blind, mini = given["MEDTASKS_BLIND"], given["MEDTASKS_DATA"] == "mini"
-    if blind not in ("", "0", "1"):
-        raise UsageError(f"MEDTASKS_BLIND is {blind!r}, expected 1 (prompts without media) or 0.")
-    failed, max_failed = given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED), -1.0
-    with suppress(ValueError):
-        max_failed = float(failed)
-    if not 0 <= max_failed <= 1:
-        raise UsageError(
-            f"MEDTASKS_MAX_FAILED is {failed!r}, expected a share from 0 to 1, for example 0.01."
-        )
+def _settings_of(*values: str) -> Settings:
+    """The settings of these values of `_VARIABLES`."""
+    environment = dict(zip(_VARIABLES, values, strict=True))
+    is_mini = environment["MEDTASKS_DATA"] == "mini"
+    is_on_cpu = environment["ACCELERATE_USE_CPU"].lower() == "true"
+    has_address = environment["MASTER_ADDR"] != ""
     return Settings(
-        data=None if mini else path("MEDTASKS_DATA"),
-        mini=mini,
-        cache=path("MEDTASKS_CACHE"),
-        max_frames=count("MEDTASKS_MAX_FRAMES"),
-        subset=read_subset(given["MEDTASKS_SUBSET"]),
-        blind=blind == "1",
-        max_failed=max_failed,
-        templates=path("MEDTASKS_TEMPLATES"),
-        judge=given["MEDTASKS_JUDGE"],
-        bertscore_model=given["MEDTASKS_BERTSCORE_MODEL"],
-        bertscore_layer=count("MEDTASKS_BERTSCORE_LAYER"),
-        bleurt_model=given["MEDTASKS_BLEURT_MODEL"],
-        rank=int(given["RANK"] or 0),
-        processes=int(given["WORLD_SIZE"] or 1),
-        on_this_machine=int(given["LOCAL_WORLD_SIZE"] or 1),
-        alone_on_cpu=given["ACCELERATE_USE_CPU"].lower() == "true"
-        and given["MASTER_ADDR"] != ""
-        and not given["WORLD_SIZE"],
-        debug=given["VERBOSITY"] == "DEBUG",
+        blind=_is_blind(environment["MEDTASKS_BLIND"]),
+        max_failed=_share_of_failures(environment["MEDTASKS_MAX_FAILED"]),
+        data=None if is_mini else _directory(environment["MEDTASKS_DATA"]),
+        mini=is_mini,
+        cache=_directory(environment["MEDTASKS_CACHE"]),
+        max_frames=_count(environment, "MEDTASKS_MAX_FRAMES"),
+        subset=read_subset(environment["MEDTASKS_SUBSET"]),
+        templates=_directory(environment["MEDTASKS_TEMPLATES"]),
+        judge=environment["MEDTASKS_JUDGE"],
+        bertscore_model=environment["MEDTASKS_BERTSCORE_MODEL"],
+        bertscore_layer=_count(environment, "MEDTASKS_BERTSCORE_LAYER"),
+        bleurt_model=environment["MEDTASKS_BLEURT_MODEL"],
+        rank=int(environment["RANK"] or 0),
+        processes=int(environment["WORLD_SIZE"] or 1),
+        on_this_machine=int(environment["LOCAL_WORLD_SIZE"] or 1),
+        alone_on_cpu=is_on_cpu and has_address and not environment["WORLD_SIZE"],
+        debug=environment["VERBOSITY"] == "DEBUG",
+    )
+
+
+def _directory(value: str) -> Path | None:
+    return Path(value).expanduser() if value else None
+
+
+def _count(environment: Mapping[str, str], variable: str) -> int | None:
+    value = environment[variable]
+    if not value:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
+    return int(value)
+
+
+def _is_blind(value: str) -> bool:
+    if value not in ("", "0", "1"):
+        raise UsageError(f"MEDTASKS_BLIND is {value!r}, expected 1 (prompts without media) or 0.")
+    return value == "1"
+
+
+def _share_of_failures(value: str) -> float:
+    if not value:
+        return MAX_FAILED
+    with suppress(ValueError):
+        share = float(value)
+        if 0 <= share <= 1:
+            return share
+    raise UsageError(
+        f"MEDTASKS_MAX_FAILED is {value!r}, expected a share from 0 to 1, for example 0.01."
     )
 
 

@@ -31,9 +31,11 @@ def one_line(text: str) -> str:
     """``text`` on one line: whitespace as single spaces, control and formatting characters as
     U+FFFD.
     """
+    joined = " ".join(text.split())
+    if joined.isprintable():
+        return joined
     return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
-        for letter in " ".join(text.split())
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in joined
     )
 
 
@@ -63,7 +65,7 @@ def printable(text: str) -> str:
     >>> printable("::error::\tpwned"), printable("a ##[group]")
     (': :error:: pwned', 'a ## [group]')
     """
-    return _COMMAND.sub(lambda found: f"{found[0]} ", one_line(text))
+    return _COMMAND.sub(lambda match: f"{match[0]} ", one_line(text))
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -72,7 +74,9 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     >>> counted(1, "run"), counted(1200, "run"), counted(2, "directory", "directories")
     ('1 run', '1,200 runs', '2 directories')
     """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {plural or noun + 's'}"
 
 
 def first_names(names: Iterable[str], most: int = 4, separator: str = ", ") -> str:
@@ -81,9 +85,10 @@ def first_names(names: Iterable[str], most: int = 4, separator: str = ", ") -> s
     >>> first_names(["a", "b"], 2), first_names(["a", "b", "c"], 2)
     ('a, b', 'a, b and 1 more')
     """
-    known = list(names)
-    rest = f" and {len(known) - most:,} more" if len(known) > most else ""
-    return separator.join(known[:most]) + rest
+    listing = list(names)
+    first = separator.join(listing[:most])
+    omitted = len(listing) - most
+    return f"{first} and {omitted:,} more" if omitted > 0 else first
 
 
 def shortened(text: str, most: int) -> str:
@@ -95,8 +100,9 @@ def shortened(text: str, most: int) -> str:
     text = " ".join(text.split())
     if len(text) <= most:
         return text
-    head, space, _ = text[: most - 1].rpartition(" ")
-    return f"{head}{space}…" if head else f"{text[: most - 1]}…"
+    cut = text[: most - 1]
+    words, space, _ = cut.rpartition(" ")
+    return f"{words}{space}…" if words else f"{cut}…"
 
 
 @dataclass(frozen=True)
@@ -109,14 +115,20 @@ class TextTable:
     notes: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
-        head, *rows = [
-            [escape(printable(cell)) for cell in row] for row in (self.columns, *self.rows)
-        ]
-        lines = ["<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"]
-        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
-        caption = f"<caption>{escape(printable(self.title))}</caption>" if self.title else ""
-        below = "".join(f"<p>{escape(printable(note.strip()))}</p>" for note in self.notes)
-        return f"<table>{caption}{''.join(lines)}</table>{below}"
+        caption = _element("caption", self.title) if self.title else ""
+        lines = [_table_row("th", self.columns)]
+        lines += [_table_row("td", row) for row in self.rows]
+        notes = [_element("p", note.strip()) for note in self.notes]
+        return f"<table>{caption}{''.join(lines)}</table>{''.join(notes)}"
+
+
+def _element(tag: str, text: str) -> str:
+    """An HTML element with untrusted text."""
+    return f"<{tag}>{escape(printable(text))}</{tag}>"
+
+
+def _table_row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(_element(tag, cell) for cell in cells)}</tr>"
 
 
 def grouped_notes(texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -124,14 +136,18 @@ def grouped_notes(texts: Iterable[tuple[str, str]]) -> list[str]:
     places: dict[str, dict[str, None]] = {}
     for text, place in texts:
         places.setdefault(text, {})[place] = None
-    return [f"  {printable(f'{text} ({first_names(names)})')}" for text, names in places.items()]
+    lines = []
+    for text, names in places.items():
+        lines.append(f"  {printable(f'{text} ({first_names(names)})')}")
+    return lines
 
 
 def signed_interval(ends: Sequence[float | None] | None, digits: int = 3) -> str:
-    """An interval of a difference; ``none`` if there is none."""
+    """An interval of a difference as text; ``none`` if there is none."""
     if ends is None or None in ends:
         return "none"
-    return f"[{', '.join(f'{end:+.{digits}f}' for end in ends)}]"
+    low, high = ends
+    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 def p_text(value: float | None) -> str:

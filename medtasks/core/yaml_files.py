@@ -23,9 +23,7 @@ class MarkedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: igno
             return super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
-        except (
-            Exception
-        ) as error:  # PyYAML does not catch what int(), float() and its own indexing raise
+        except Exception as error:  # of int(), float() and PyYAML's own indexing
             problem = f"{shown(node.value)} cannot be read ({error})"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
@@ -62,8 +60,8 @@ def read_yaml(path: Path, kind: type[MedtasksError], loader: type[Any] = StrictL
         return yaml.load(data.decode("utf-8"), loader)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise kind(f"{path}, line {line}: {found}; save the file as UTF-8.") from error
+        byte = f"byte 0x{data[error.start]:02x}"
+        raise kind(f"{path}, line {line}: {byte} is not UTF-8; save the file as UTF-8.") from error
     except yaml.reader.ReaderError as error:
         line = data.decode("utf-8").count("\n", 0, error.position) + 1
         raise kind(
@@ -85,7 +83,7 @@ def _place(error: yaml.MarkedYAMLError) -> str:
 def _problem(error: yaml.MarkedYAMLError) -> str:
     """What is wrong and, if that begins in an earlier line, within what."""
     problem = shortened(str(error.problem or error.context), 200)
-    begins, found = error.context_mark, error.problem_mark
-    if error.context and begins and found and begins.line < found.line:
-        problem += f", {error.context} that begins in line {begins.line + 1}"
+    begin, end = error.context_mark, error.problem_mark
+    if error.context and begin and end and begin.line < end.line:
+        problem += f", {error.context} that begins in line {begin.line + 1}"
     return problem

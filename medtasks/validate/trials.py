@@ -132,8 +132,8 @@ class Trials:
             expected = self._cases.setdefault(item.item_id, cases)
             for rate in sorted(cases):
                 if cases[rate] != expected[rate]:
-                    found = f"{rate} has {cases[rate][0]:g} cases, expected {expected[rate][0]:g}"
-                    message = f"{name}, item {item.item_id}: {found} as for other responses"
+                    counts = f"{rate} has {cases[rate][0]:g} cases, expected {expected[rate][0]:g}"
+                    message = f"{name}, item {item.item_id}: {counts} as for other responses"
                     self._report.on_metric("MT512", rate, message)
                     return
 
