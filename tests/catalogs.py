@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from medtasks.catalog import contents
-from medtasks.catalog.contents import TaskPackage
+from medtasks.catalog.task_package import TaskPackage
 
 READ = ("medtasks.catalog.", "medtasks.metrics.registry", "medtasks.data.miniatures")
 """Modules that keep what they read."""

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 from medtasks.benchmarks.variant_answers import selected_option
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import TaskPackage, owner_of
+from medtasks.catalog.contents import owner_of
 from medtasks.catalog.items import Derived, Item, Value
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import ErrorKind
+from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import DataError, MedtasksError
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.item_metrics import ErrorRate, declared_rate

@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeAlias
 
 from medtasks.benchmarks.layout_parts import HEADLINE, columns_of
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
-from medtasks.catalog.contents import LeftOut, TaskPackage
 from medtasks.catalog.registry import plugin_of
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.catalog.task_package import LeftOut, TaskPackage
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.schema import unknown
 from medtasks.metrics.confidence import CONFIDENCE_NAMES

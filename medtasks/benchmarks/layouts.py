@@ -22,9 +22,10 @@ from medtasks.benchmarks.layout_parts import (
     scores,
 )
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
-from medtasks.catalog.contents import TaskPackage, task_packages
+from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import label_of

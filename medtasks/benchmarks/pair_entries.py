@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks.catalog.registry import wrong_return
+from medtasks.catalog.guest_code import wrong_return
 from medtasks.metrics.base import Array, Metric
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from medtasks.catalog.benchmark import Document
-from medtasks.catalog.contents import raised_in
+from medtasks.catalog.guest_code import raised_in
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core import errors
 from medtasks.core.errors import (

@@ -23,8 +23,8 @@ class PrepareCommand:
 
     Args:
         run: a generator that prepares data and yields each prepared dataset. Its first parameter
-            opens a progress bar (`medtasks.data.prepare_commands.Bars`); the others, annotated for typer, are
-            the command's options.
+            opens a progress bar (`medtasks.data.prepare_commands.Bars`); the others, annotated for
+            typer, are the command's options.
         examples: lines for ``--help``.
     """
 
@@ -33,26 +33,24 @@ class PrepareCommand:
 
 
 ABSTENTION = "This cannot be told from the image."
-"""What a model answers that does not know, unless the documents say otherwise."""
+"""The answer of a model that does not know, unless the documents define another."""
 
 
 def one_document(record: Any) -> list[Document]:
-    """The document of a record with an ``answer``, which becomes the target; all other fields keep
-    their names.
+    """The document of a record with an ``answer``: this is the target, other fields keep their
+    names.
     """
     if not hasattr(record, "answer"):
         raise MedtasksError(
-            f"the benchmark does not define how a {type(record).__name__} becomes documents; give the record an "
-            "`answer`, or set `documents`."
+            f"the benchmark does not define how a {type(record).__name__} becomes documents; "
+            "give the record an `answer`, or set `documents`."
         )
     fields = record.model_dump(mode="json", exclude={"answer"})
     return [{"abstention": ABSTENTION, **fields, "target": record.answer}]
 
 
 def shipped(module: str) -> Callable[[Path], None]:
-    """A `DataSource.mini` that copies the directory ``mini``, which lies beside the code in the file
-    ``module``.
-    """
+    """A `DataSource.mini` that copies the directory ``mini`` beside the file ``module``."""
 
     def mini(source: Path) -> None:
         shutil.copytree(

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from medtasks.catalog.task_model import FunctionName
+from medtasks.catalog.key_types import FunctionName
 from medtasks.core.findings import Finding, Place, finding
 from medtasks.core.schema import Keys, field_name, shown
 from medtasks.core.text import shortened

@@ -9,7 +9,7 @@ import functools
 from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from jinja2 import meta, nodes
@@ -25,8 +25,12 @@ MOST_TEXT = 4_000_000
 
 
 def overlay() -> tuple[Path, ...]:
-    """The directory of ``MEDTASKS_TEMPLATES``, whose templates replace those with the same path;
-    empty if unset.
+    """The directory of ``MEDTASKS_TEMPLATES``, or nothing if it is unset.
+
+    Its templates replace those with the same path.
+
+    Raises:
+        UsageError: it is not a directory.
     """
     folder = current_settings().templates
     if folder is None:
@@ -40,27 +44,25 @@ def overlay() -> tuple[Path, ...]:
 
 @once
 def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered; ``overlay`` are the directories whose templates
-    come first.
-    """
+    """The sandbox in which prompts are rendered; templates in ``overlay`` directories come first."""
     ours, *others = task_packages()
+    own_loader = jinja2.FileSystemLoader([*overlay, ours.templates])
     # another package's template only if its name starts with the package's module
-    brought = {
-        one.prefix: jinja2.FileSystemLoader(one.templates / one.prefix)
-        for one in others
-        if not one.ours
-    }
-    made = _Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.FileSystemLoader([*overlay, ours.templates]), jinja2.PrefixLoader(brought)]
-        ),
+    package_loaders: dict[str, jinja2.BaseLoader] = {}
+    for package in others:
+        if not package.ours:
+            folder = package.templates / package.prefix
+            package_loaders[package.prefix] = jinja2.FileSystemLoader(folder)
+    environment = _Environment(
+        loader=jinja2.ChoiceLoader([own_loader, jinja2.PrefixLoader(package_loaders)]),
         undefined=jinja2.StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,
         autoescape=False,
         auto_reload=False,  # would check the file for every prompt, and change prompts within a run
     )
-    del made.globals["lipsum"], made.filters["random"]  # one prompt hash must mean one prompt
-    return made
+    # one prompt hash must mean one prompt
+    del environment.globals["lipsum"], environment.filters["random"]
+    return environment
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -70,14 +72,15 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def render(template: str, **variables: Any) -> str:
-    """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing
-    whitespace.
+    """Render ``template``, a path such as ``mi_cxr/mcq.j2``, without trailing whitespace.
 
-    Raises `UsageError` if there is no such template, `MedtasksError` if it is malformed, uses a
-    variable that is not in ``variables``, fails, or exceeds a limit: `MOST_TEXT`, or 100,000
-    numbers in a ``range`` (Jinja's own).
+    Raises:
+        UsageError: there is no such template.
+        MedtasksError: it is malformed, uses a variable that is not in ``variables``, fails, or
+            exceeds a limit: `MOST_TEXT`, or 100,000 numbers in a ``range`` (Jinja's own).
     """
-    kept, size = [], 0
+    kept: list[str] = []
+    size = 0
     try:
         for part in prompt_environment(overlay()).get_template(template).generate(variables):
             kept.append(part)
@@ -95,8 +98,10 @@ def render(template: str, **variables: Any) -> str:
 
 
 def template_path(template: str) -> Path:
-    """The file of ``template``, that of the overlay first; raises :class:`UsageError` if there is
-    none.
+    """The file of ``template``; that of the overlay, if it has one.
+
+    Raises:
+        UsageError: there is none.
     """
     environment = prompt_environment(overlay())
     assert environment.loader is not None
@@ -110,48 +115,66 @@ def template_path(template: str) -> Path:
 
 
 def template_source(template: str) -> str:
-    """Its text; raises :class:`UsageError` if there is none."""
+    """The text of ``template``.
+
+    Raises:
+        UsageError: there is no such template.
+    """
     return template_path(template).read_text(encoding="utf-8")
 
 
 def _absent(template: str) -> UsageError:
     packages = task_packages()
-    folders = (
-        *overlay(),
-        packages[0].templates,
-        *(one.templates / one.prefix for one in packages if not one.ours),
+    folders = [*overlay(), packages[0].templates]
+    for package in packages:
+        if not package.ours:
+            folders.append(package.templates / package.prefix)
+    searched = ", ".join(map(str, folders))
+    return UsageError(
+        f"template {template!r} is in none of {searched}; check the task's `template`."
     )
-    looked = ", ".join(map(str, folders))
-    return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
 def overlay_diff(template: str) -> str:
-    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if
-    there are none.
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff.
+
+    Empty if there are none.
     """
-    lines: list[str] = []
-    for name, (changed, _) in sorted(template_parts(template).items()):
+    diff = ""
+    for name, part in sorted(template_parts(template).items()):
         shipped = ""
         with using(templates=None), suppress(UsageError):
             shipped = template_source(name)
-        before, after = (text.splitlines(keepends=True) for text in (shipped, changed))
-        lines += difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}")
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+        before = shipped.splitlines(keepends=True)
+        after = part.source.splitlines(keepends=True)
+        for line in difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}"):
+            diff += line if line.endswith("\n") else line + "\n"
+    return diff
 
 
-def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
-    """Source text and syntax tree of ``template`` and everything it includes, by name; raises
-    `UsageError` if one of them does not exist, `MedtasksError` if one is malformed, or includes
-    another by a computed name.
+class TemplatePart(NamedTuple):
+    """A template's source text and syntax tree."""
+
+    source: str
+    tree: nodes.Template
+
+
+def template_parts(template: str) -> dict[str, TemplatePart]:
+    """``template`` and everything it includes, by name.
+
+    Raises:
+        UsageError: one of them does not exist.
+        MedtasksError: one is malformed, or includes another by a computed name.
     """
-    parts: dict[str, tuple[str, nodes.Template]] = {}
+    parts: dict[str, TemplatePart] = {}
     waiting = [template]
     for name in waiting:
         if name in parts:
             continue
         source = template_source(name)
-        parts[name] = source, _parsed(name, source)
-        for reference in meta.find_referenced_templates(parts[name][1]):
+        tree = _parsed(name, source)
+        parts[name] = TemplatePart(source, tree)
+        for reference in meta.find_referenced_templates(tree):
             if reference is None:
                 raise MedtasksError(
                     f"template {name!r} includes a template by a computed name; write the name out, "
@@ -163,21 +186,19 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
-    return set().union(
-        *(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values())
-    )
+    names: set[str] = set()
+    for part in template_parts(template).values():
+        names |= meta.find_undeclared_variables(part.tree)
+    return names
 
 
-@functools.lru_cache(
-    maxsize=256
-)  # a few dozen texts, which the hashes of some two hundred tasks need
+@functools.lru_cache(maxsize=256)  # some two hundred tasks hash the same few dozen texts
 def _parsed(template: str, source: str) -> nodes.Template:
     environment = prompt_environment(overlay())
     try:
         tree = environment.parse(source)
-        meta.find_undeclared_variables(
-            tree
-        )  # compiles the template, which finds errors that the parser misses
+        # compiles the template, which finds errors that the parser misses
+        meta.find_undeclared_variables(tree)
         return tree
     except Exception as error:
         raise _malformed(template, error) from error
@@ -196,9 +217,7 @@ def template_hash(*templates: str) -> str:
     Equal hashes mean the same prompt for the same record. Template names are hashed, their location
     on disk is not.
     """
-    sources = {
-        name: source
-        for template in templates
-        for name, (source, _) in template_parts(template).items()
-    }
-    return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))
+    parts: dict[str, TemplatePart] = {}
+    for template in templates:
+        parts |= template_parts(template)
+    return short_hash("".join(f"{name}\0{parts[name].source}\0" for name in sorted(parts)))

@@ -19,6 +19,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from medtasks.core.errors import DataError
@@ -28,8 +29,13 @@ from medtasks.core.text import well_formed
 
 @dataclass(frozen=True)
 class Where:
-    """The place of a row: file (as the user named it), line or row number, counted from 1, and its
-    id if known.
+    """The place of a row.
+
+    Attributes:
+        file: the file as the user named it.
+        line: number of the line or row, counted from 1.
+        record: the row's id; empty if unknown.
+        unit: what ``line`` counts.
     """
 
     file: str
@@ -43,9 +49,7 @@ class Where:
 
 
 class Record(BaseModel):
-    """Fields of every record: an id that does not depend on the row's position, its cluster, its
-    media.
-    """
+    """One question of a benchmark; its id does not depend on the row's position in the release."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -64,27 +68,30 @@ class ReleaseRow(BaseModel):
     def _without_nulls(cls, row: Any) -> Any:
         if not isinstance(row, Mapping):
             return row
-        given = {key: value for key, value in row.items() if value is not None}
+        values = {key: value for key, value in row.items() if value is not None}
         for name, field in cls.model_fields.items():
-            alias = field.validation_alias
-            names = (
-                [*map(str, alias.choices)]
-                if isinstance(alias, AliasChoices)
-                else [str(alias or name)]
-            )
-            if not field.is_required() or any(one in given for one in names):
+            names = _names_in_row(name, field)
+            if not field.is_required() or not values.keys().isdisjoint(names):
                 continue
-            null = next((one for one in names if one in row), None)
-            if null is None and len(names) > 1:
+            null_names = [spelling for spelling in names if spelling in row]
+            if not null_names and len(names) > 1:
                 message = "none of the fields {names} is present, found {found}"
-                found = ", ".join(sorted(map(str, row))) or "nothing"
+                present = ", ".join(sorted(map(str, row))) or "nothing"
                 raise PydanticCustomError(
-                    "alias", message, {"names": ", ".join(names), "found": found}
+                    "alias", message, {"names": ", ".join(names), "found": present}
                 )
-            given[null or names[0]] = (
-                None  # the field's type refuses it and states what is expected
-            )
-        return given
+            # the field's type refuses None and states what is expected
+            missing_name = null_names[0] if null_names else names[0]
+            values[missing_name] = None
+        return values
+
+
+def _names_in_row(name: str, field: FieldInfo) -> list[str]:
+    """The names under which a row may have a field: its aliases, or its own."""
+    alias = field.validation_alias
+    if isinstance(alias, AliasChoices):
+        return [str(choice) for choice in alias.choices]
+    return [str(alias or name)]
 
 
 def with_keys(*keys: str) -> AfterValidator:
@@ -112,8 +119,10 @@ def parse_row(model: type[M], row: Mapping[str, Any], where: Where) -> M:
 
 
 def build(record: Callable[..., R], where: Where, **fields: Any) -> R:
-    """``record(**fields)``; a field of the wrong type is a :class:`DataError` with place, field,
-    found and expected.
+    """``record(**fields)``.
+
+    Raises:
+        DataError: a field has the wrong type; names place, field, what was found and expected.
     """
     return _built(record, where, {}, **fields)
 
@@ -147,12 +156,15 @@ def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
 
 
 def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable[str] = ()) -> str:
-    """The text of ``field``, which must not be blank, and one of ``among`` if given; raises
-    :class:`DataError`.
+    """The text of ``field``.
+
+    Raises:
+        DataError: it is missing, blank, or not one of ``among``, unless that is empty.
     """
     value = value_or_null(row, field)
-    if among and value not in (known := tuple(among)):
-        raise wrong(where, field, value, f"one of {', '.join(known)}")
+    allowed = tuple(among)
+    if allowed and value not in allowed:
+        raise wrong(where, field, value, f"one of {', '.join(allowed)}")
     if not is_text(value) or not value.strip():
         raise wrong(where, field, value, "a non-empty string")
     return value
@@ -161,16 +173,22 @@ def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable
 def texts_by_key(
     row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where
 ) -> dict[str, str]:
-    """The object ``field`` with exactly ``keys``, each a text that is not blank; raises
-    :class:`DataError`.
+    """The texts of the object ``field``.
+
+    Raises:
+        DataError: it does not have exactly ``keys``, or a text is blank.
     """
     value = value_or_null(row, field)
-    if not isinstance(value, Mapping) or set(value) != set(keys):
-        found = sorted(map(str, value)) if isinstance(value, Mapping) else value
-        raise wrong(where, field, found, f"an object with exactly the keys {', '.join(keys)}")
-    return {
-        key: text_field({f"{field}.{key}": value[key]}, f"{field}.{key}", where) for key in keys
-    }
+    expected = f"an object with exactly the keys {', '.join(keys)}"
+    if not isinstance(value, Mapping):
+        raise wrong(where, field, value, expected)
+    if set(value) != set(keys):
+        raise wrong(where, field, sorted(map(str, value)), expected)
+    texts: dict[str, str] = {}
+    for key in keys:
+        path = f"{field}.{key}"
+        texts[key] = text_field({path: value[key]}, path, where)
+    return texts
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -188,8 +206,7 @@ def is_path_below(value: object) -> TypeGuard[str]:
 
 @lru_cache(maxsize=4096)
 def letters_and_digits(name: str) -> str:
-    """A term of a release's vocabulary by its letters and digits alone: case, spacing and
-    punctuation do not matter.
+    """The letters and digits of a term, in lower case: spacing and punctuation do not matter.
 
     >>> letters_and_digits("Small-object Detection")
     'smallobjectdetection'
@@ -199,33 +216,37 @@ def letters_and_digits(name: str) -> str:
 
 def distinct(records: Iterable[K]) -> list[K]:
     """Records with unique ids: duplicates get ``#2``, ``#3``."""
-    times: Counter[str] = Counter()
-    found = []
+    occurrences: Counter[str] = Counter()
+    unique: list[K] = []
     for record in records:
-        name = record.sample_id
-        times[name] += 1
-        found.append(
-            record.model_copy(update={"sample_id": f"{name}#{times[name]}"})
-            if times[name] > 1
-            else record
-        )
-    return found
+        sample_id = record.sample_id
+        occurrences[sample_id] += 1
+        number = occurrences[sample_id]
+        if number > 1:
+            record = record.model_copy(update={"sample_id": f"{sample_id}#{number}"})
+        unique.append(record)
+    return unique
 
 
 def repeated(records: Sequence[Record]) -> dict[str, int]:
-    """How many records repeat an earlier one except for the number of `distinct`, as an oddity;
-    empty if none does.
+    """How many records repeat an earlier one in all but the id, as an oddity of the data.
+
+    Only records whose ids `distinct` numbered are compared; the result is empty if none repeats.
     """
-    several = {record.sample_id.partition("#")[0] for record in records if "#" in record.sample_id}
-    alike = [record for record in records if record.sample_id.partition("#")[0] in several]
-    number = len(alike) - len({record.model_dump_json(exclude={"sample_id"}) for record in alike})
+    numbered = [record.sample_id for record in records if "#" in record.sample_id]
+    repeated_ids = {sample_id.partition("#")[0] for sample_id in numbered}
+    contents: Counter[str] = Counter()
+    for record in records:
+        if record.sample_id.partition("#")[0] in repeated_ids:
+            contents[record.model_dump_json(exclude={"sample_id"})] += 1
+    number = contents.total() - len(contents)
     return {"records that only repeat an earlier one": number} if number else {}
 
 
 def tallies(records: Iterable[Record], *fields: str) -> dict[str, dict[str, int]]:
-    """How often each value of ``fields`` occurs; an empty one is ``(none)``."""
-    rows = list(records)
-    return {
-        field: dict(Counter(getattr(record, field) or "(none)" for record in rows))
-        for field in fields
-    }
+    """How often each value of ``fields`` occurs, by field; an empty value is ``(none)``."""
+    counts: dict[str, Counter[str]] = {field: Counter() for field in fields}
+    for record in records:
+        for field in fields:
+            counts[field][getattr(record, field) or "(none)"] += 1
+    return {field: dict(counter) for field, counter in counts.items()}

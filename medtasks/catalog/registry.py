@@ -6,30 +6,25 @@ that cannot be used is left out, with one sentence on standard error that names 
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.board_layout import BoardLayout
-from medtasks.catalog.contents import (
-    OURS,
-    LeftOut,
-    TaskPackage,
-    once,
-    packages_found,
-    raised_at,
-    task_packages,
-)
+from medtasks.catalog.contents import once, packages_found, task_packages
+from medtasks.catalog.guest_code import place_of, raised_at
 from medtasks.catalog.items import Metric
+from medtasks.catalog.task_package import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
-from medtasks.core.schema import shown, unknown
+from medtasks.core.schema import unknown
 
 
 @dataclass(frozen=True)
@@ -76,22 +71,24 @@ class Plugin:
     layouts: tuple[BoardLayout, ...] = ()
 
     def __post_init__(self) -> None:
-        kinds = {
-            "benchmarks": Benchmark,
-            "filters": FilterInfo,
-            "metrics": Metric,
-            "layouts": BoardLayout,
-        }
-        for name, kind in kinds.items():
-            for part in getattr(self, name):
-                found = (
-                    f"the class {part.__name__}"
-                    if isinstance(part, type)
-                    else f"a {type(part).__name__}"
-                )
-                if isinstance(part, type) or not isinstance(part, kind):
-                    expected = f"instances of medtasks.api.{kind.__name__}"
-                    raise UsageError(f"`{name}` of Plugin has {found}, expected {expected}.")
+        _check_parts("benchmarks", self.benchmarks, Benchmark)
+        _check_parts("filters", self.filters, FilterInfo)
+        _check_parts("metrics", self.metrics, Metric)
+        _check_parts("layouts", self.layouts, BoardLayout)
+
+
+def _check_parts(field: str, parts: tuple[Any, ...], kind: type) -> None:
+    """Refuse a part that is not an instance of ``kind``."""
+    expected = f"instances of medtasks.api.{kind.__name__}"
+    for part in parts:
+        if isinstance(part, type):
+            raise UsageError(
+                f"`{field}` of Plugin has the class {part.__name__}, expected {expected}."
+            )
+        if not isinstance(part, kind):
+            raise UsageError(
+                f"`{field}` of Plugin has a {type(part).__name__}, expected {expected}."
+            )
 
 
 @once
@@ -101,30 +98,41 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     try:
         with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
             module = import_module(package.module)
-        plugin = getattr(module, "PLUGIN", None)
-        named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
-        if plugin is None and named:
-            message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
-            raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
-        if not isinstance(plugin, Plugin | None):
-            raise MedtasksError(
-                f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin."
-            )
-        if plugin is not None and not package.ours:
+        plugin = _plugin_in(module)
+        if not package.ours:
             _refuse_taken(package, plugin)
-        return plugin or Plugin(), None
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # another package's code may raise anything, even when only inspected
+        return plugin, None
+    # another package's code may raise anything, even when only inspected
+    except (Exception, SystemExit) as error:
         if package.ours:
             raise
         why = first_line(error)
         if module is None:
-            why = f"{package.module} cannot be imported: {why[:300].rstrip('.')}; fix or uninstall it."
+            reason = why[:300].rstrip(".")
+            why = f"{package.module} cannot be imported: {reason}; fix or uninstall it."
         left_out = LeftOut(package.owner, "", why, raised_at(error))
         left_out.warn()
         return Plugin(), left_out
+
+
+def _plugin_in(module: ModuleType) -> Plugin:
+    """The module's ``PLUGIN``; an empty one if it has none.
+
+    Raises:
+        MedtasksError: ``PLUGIN`` is no `Plugin`, or the module has one of another name.
+    """
+    plugin = getattr(module, "PLUGIN", None)
+    if isinstance(plugin, Plugin):
+        return plugin
+    if plugin is not None:
+        raise MedtasksError(
+            f"{module.__name__}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin."
+        )
+    for name, value in vars(module).items():
+        if isinstance(value, Plugin):
+            message = f"{module.__name__} has a Plugin named {name}; rename it to PLUGIN."
+            raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
+    return Plugin()
 
 
 def plugin_of(package: TaskPackage) -> Plugin:
@@ -144,9 +152,7 @@ def everything_left_out() -> tuple[LeftOut, ...]:
 
 
 def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
-    """Every part of one kind (an attribute of `Plugin`), ours first, and the package that it is
-    of.
-    """
+    """Every part of one kind (an attribute of `Plugin`) with its package, ours first."""
     for package in task_packages():
         for part in getattr(plugin_of(package), kind):
             yield part, package
@@ -160,10 +166,10 @@ def all_benchmarks() -> Mapping[str, Benchmark]:
 
 def get_benchmark(name: str) -> Benchmark:
     """The benchmark called ``name``; raises :class:`UsageError` if there is none."""
-    known = all_benchmarks()
-    if name not in known:
-        raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(known)}.")
-    return known[name]
+    benchmarks = all_benchmarks()
+    if name not in benchmarks:
+        raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(benchmarks)}.")
+    return benchmarks[name]
 
 
 @once
@@ -174,8 +180,8 @@ def benchmark_owner(name: str) -> TaskPackage:
 
 
 def filter_name(path: str) -> str:
-    """A filter's name in manifests and hashes: its class name, for another package's after that of
-    the package.
+    """A filter's name in manifests and hashes: its class name, after the package's name if it is
+    not ours.
 
     >>> filter_name("medtasks.answers.OptionLetterFilter"), filter_name("acme.letters.LetterFilter")
     ('OptionLetterFilter', 'acme.LetterFilter')
@@ -186,87 +192,79 @@ def filter_name(path: str) -> str:
 
 @once
 def get_filter(name: str) -> FilterInfo:
-    """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError`
-    without one.
+    """The filter with this name (:func:`filter_name`) or dotted name.
+
+    Raises:
+        MedtasksError: there is none.
     """
-    known = {
-        filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")
-    }
-    if filter_name(name) not in known:
-        raise MedtasksError(f"{unknown('filter', name, known)}.")
-    found: FilterInfo = known[filter_name(name)]
-    return found
+    filters: dict[str, FilterInfo] = {}
+    for part, _ in _parts("filters"):
+        filters[filter_name(f"{part.kind.__module__}.{part.name}")] = part
+    if filter_name(name) not in filters:
+        raise MedtasksError(f"{unknown('filter', name, filters)}.")
+    return filters[filter_name(name)]
 
 
 @once
 def package_metrics() -> Mapping[str, tuple[Metric, str]]:
-    """The metrics of packages by name, ours first, each with its owner: ``medtasks``, or
-    distribution and version.
-    """
+    """The metrics of packages by name, ours first, each with its owner as `TaskPackage.known_as`."""
     return {metric.name: (metric, package.known_as) for metric, package in _parts("metrics")}
 
 
 def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
     """Refuse a plug-in with a part whose name another package has, or may not be its own."""
-    earlier = [
-        (other.known_as, plugin_of(other))
-        for other in task_packages()[: task_packages().index(package)]
-    ]
-    owners = {benchmark.name: owner for owner, other in earlier for benchmark in other.benchmarks}
-    own = [benchmark.name for benchmark in plugin.benchmarks]
-    for benchmark in own:
-        if benchmark in owners:
+    packages = task_packages()
+    earlier = packages[: packages.index(package)]
+    _refuse_taken_benchmarks(plugin, earlier)
+    _refuse_repeated("filter", [part.name for part in plugin.filters])
+    _refuse_repeated("board layout", [layout.benchmark for layout in plugin.layouts])
+    benchmarks = {benchmark.name for benchmark in plugin.benchmarks}
+    for layout in plugin.layouts:
+        if layout.benchmark not in benchmarks:
             raise UsageError(
-                f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it."
+                f"its board layout is for {layout.benchmark}, which is none of its benchmarks; "
+                "correct it."
             )
-    filters, layouts = (
-        [part.name for part in plugin.filters],
-        [layout.benchmark for layout in plugin.layouts],
-    )
-    for what, names in (("filter", filters), ("board layout", layouts)):
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise UsageError(f"it has several parts called {what} {twice}; rename or remove one.")
-    for name in layouts:
-        if name not in own:
+    if plugin.metrics:  # otherwise the rubrics need not be read
+        _refuse_taken_metrics(package, plugin, earlier)
+
+
+def _refuse_taken_benchmarks(plugin: Plugin, earlier: Sequence[TaskPackage]) -> None:
+    owners: dict[str, str] = {}
+    for package in earlier:
+        for benchmark in plugin_of(package).benchmarks:
+            owners[benchmark.name] = package.known_as
+    for benchmark in plugin.benchmarks:
+        if benchmark.name in owners:
+            owner = owners[benchmark.name]
             raise UsageError(
-                f"its board layout is for {name}, which is none of its benchmarks; correct it."
+                f"its benchmark {benchmark.name} is already defined by {owner}; rename it."
             )
-    if not plugin.metrics:  # then the rubrics need not be read
-        return
+
+
+def _refuse_repeated(what: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UsageError(f"it has several parts called {what} {name}; rename or remove one.")
+
+
+def _refuse_taken_metrics(
+    package: TaskPackage, plugin: Plugin, earlier: Sequence[TaskPackage]
+) -> None:
     from medtasks.catalog.rubric_files import score_owners
 
-    owners = score_owners() | {
-        metric.name: owner for owner, other in earlier for metric in other.metrics
-    }
+    owners = dict(score_owners())
+    for other_package in earlier:
+        for metric in plugin_of(other_package).metrics:
+            owners[metric.name] = other_package.known_as
     for metric in plugin.metrics:
-        wrong = "" if package.owns(metric.name) else "must start with the name of the package"
+        problem = ""
         if metric.name in owners:
-            wrong = f"has the name of a score of {owners[metric.name]}"
-        if wrong:
-            call = f"call it {package.prefix}_{metric.name}, or another"
-            raise GuestCodeError(f"its metric {metric.name} {wrong}; {call}.", place_of(metric))
+            problem = f"has the name of a score of {owners[metric.name]}"
+        elif not package.owns(metric.name):
+            problem = "must start with the name of the package"
+        if problem:
+            fix = f"call it {package.prefix}_{metric.name}, or another"
+            message = f"its metric {metric.name} {problem}; {fix}."
+            raise GuestCodeError(message, place_of(metric))
         owners[metric.name] = package.owner
-
-
-def place_of(part: Any) -> Place | None:
-    """Where the class of ``part`` is; None if unknown or ours."""
-    kind = part.kind if isinstance(part, FilterInfo) else part
-    kind = kind if inspect.isclass(kind) or inspect.isfunction(kind) else type(kind)
-    if kind.__module__.partition(".")[0] == OURS:
-        return None
-    try:
-        return Place(Path(str(inspect.getsourcefile(kind))), inspect.getsourcelines(kind)[1])
-    except (OSError, TypeError):
-        return None
-
-
-def wrong_return(what: str, function: Any, returned: object, expected: str) -> GuestCodeError:
-    """The error about a function that did not return what is ``expected``; names its file and
-    line.
-    """
-    place = place_of(function)
-    at = f" ({place})" if place else ""
-    return GuestCodeError(
-        f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", place
-    )

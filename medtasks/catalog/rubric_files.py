@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from medtasks.catalog.contents import LeftOut, TaskPackage, once, task_packages
+from medtasks.catalog.contents import once, task_packages
 from medtasks.catalog.prompts import overlay, template_variables
 from medtasks.catalog.rubric import PROVIDED, Rubric
+from medtasks.catalog.task_package import LeftOut, TaskPackage
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.schema import first_problem
 from medtasks.core.yaml_files import read_yaml

@@ -12,7 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import LeftOut, kind_of, once, owner_of, resolve, task_files
+from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files
+from medtasks.catalog.key_types import FunctionName
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import (
     FilterInfo,
@@ -21,7 +22,8 @@ from medtasks.catalog.registry import (
     get_benchmark,
     get_filter,
 )
-from medtasks.catalog.task_model import ORDER_METRICS, FunctionName, Metadata, prompt_metrics
+from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics
+from medtasks.catalog.task_package import LeftOut
 from medtasks.catalog.task_source import TaskSource, read_task
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import short_hash

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import medtasks
-from medtasks.catalog.contents import raised_at
+from medtasks.catalog.guest_code import raised_at
 from medtasks.cli import (
     compare,
     console,

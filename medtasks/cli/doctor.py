@@ -12,8 +12,9 @@ from packaging.requirements import Requirement
 from rich.console import Console
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import LeftOut, TaskPackage, task_packages, without_warnings
+from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import all_benchmarks, everything_left_out, plugin_of
+from medtasks.catalog.task_package import LeftOut, TaskPackage, without_warnings
 from medtasks.cli.console import table, write_json
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from medtasks.catalog.contents import without_warnings
+from medtasks.catalog.task_package import without_warnings
 from medtasks.cli.console import progress, table, write, write_json
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json

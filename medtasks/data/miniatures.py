@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, raised_in
+from medtasks.catalog.contents import once
+from medtasks.catalog.guest_code import raised_in
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DamagedDataError, MedtasksError, UsageError, first_line

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.catalog.contents import OURS, once
+from medtasks.catalog.contents import once
 from medtasks.catalog.registry import Plugin, package_metrics
 from medtasks.catalog.rubric_files import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs
+from medtasks.catalog.task_package import OURS
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs

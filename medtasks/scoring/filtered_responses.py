@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter
-from medtasks.catalog.registry import wrong_return
+from medtasks.catalog.guest_code import wrong_return
 from medtasks.catalog.spec import TaskSpec
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from medtasks.catalog.contents import raised_in
+from medtasks.catalog.guest_code import raised_in
 from medtasks.core.errors import (
     DataError,
     MedtasksError,

@@ -8,7 +8,7 @@ from typing import Any
 
 from medtasks.answers.base import Reading, is_scored_whole, scored_part
 from medtasks.benchmarks.pair_entries import BatchResponses, PairEntries
-from medtasks.catalog.registry import wrong_return
+from medtasks.catalog.guest_code import wrong_return
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.statuses import FAILED
 from medtasks.runs.replies import failure_in

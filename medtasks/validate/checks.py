@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import raised_at, task_files
+from medtasks.catalog.contents import task_files
+from medtasks.catalog.guest_code import place_of, raised_at
 from medtasks.catalog.prompts import template_variables
-from medtasks.catalog.registry import all_benchmarks, place_of
+from medtasks.catalog.registry import all_benchmarks
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.errors import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from medtasks.benchmarks.layout_checks import layouts_left_out
-from medtasks.catalog.contents import TaskPackage
 from medtasks.catalog.registry import everything_left_out
+from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.findings import Finding, finding
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from medtasks.catalog.contents import TaskPackage, owner_of
+from medtasks.catalog.contents import owner_of
+from medtasks.catalog.task_package import TaskPackage
 from medtasks.catalog.task_source import read_task
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.data.progress import Progress

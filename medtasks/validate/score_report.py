@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from medtasks.catalog.contents import raised_at
-from medtasks.catalog.registry import place_of
+from medtasks.catalog.guest_code import place_of, raised_at
 from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import first_line
 from medtasks.core.findings import Finding

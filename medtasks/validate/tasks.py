@@ -10,10 +10,11 @@ from pathlib import Path
 
 from medtasks.benchmarks.error_kinds import gold_text, name_problem
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import TaskPackage, owner_of
+from medtasks.catalog.contents import owner_of
 from medtasks.catalog.registry import all_benchmarks, code_left_out
 from medtasks.catalog.rubric_files import load_rubric, rubric_files
 from medtasks.catalog.task_model import GroupFile, TaskFile
+from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import failed
 from medtasks.core.schema import Keys, shown, suggestion, unknown

@@ -12,7 +12,7 @@ import sacrebleu
 from runs import Run, baseline
 
 from medtasks.catalog.prompts import render
-from medtasks.metrics import meteor
+from medtasks.metrics import wordnet
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,9 @@ def test_a_pooled_score_is_the_corpus_score_of_all_rows(
 def test_a_missing_wordnet_is_said_and_not_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(meteor, "FILES", ("nowhere",))
-    meteor._corpus.cache_clear()
-    request.addfinalizer(meteor._corpus.cache_clear)
+    monkeypatch.setattr(wordnet, "FILES", ("nowhere",))
+    wordnet.find_corpus.cache_clear()
+    request.addfinalizer(wordnet.find_corpus.cache_clear)
     run = baseline("oracle", ["kvasir_vqa_x1_level3"], tmp_path)
     metric = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
     assert metric["value"] is None

@@ -16,7 +16,8 @@ from medtasks.leaderboard.publish import board_of
 from medtasks.leaderboard.verify import scored_run as scoring
 from medtasks.leaderboard.verify.scored_run import RunStore
 
-from medtasks.catalog.contents import TaskPackage, task_packages
+from medtasks.catalog.contents import task_packages
+from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
 from medtasks.scoring import run_cache as kept
