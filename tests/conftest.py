@@ -52,7 +52,7 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
         if ignored:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.unfreeze()  # commands that ran in this process froze what they read: triton's bindings would report it as leaked
+    gc.unfreeze()  # triton's bindings would report what is still frozen as leaked
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

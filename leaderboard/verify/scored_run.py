@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from medtasks.catalog.spec import leaf_tasks
+from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.redaction import shown, shown_facts
 from medtasks.runs.manifest import RunManifest, created_at
-from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.signature import filters_text
 from medtasks.scoring.judged_scores import judge_names
 from medtasks.scoring.run_cache import RunStore as RunStore

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
 from pathlib import Path
@@ -57,6 +55,7 @@ STOPPED = "stopped; finished work is kept: run the same command again to continu
 
 
 def _print_version(asked: bool) -> None:
+    """Print the version and end, if ``--version`` is given."""
     if asked:
         console.write(f"medtasks {medtasks.__version__}")
         raise typer.Exit
@@ -82,7 +81,6 @@ def main() -> None:
     # read as numpy is imported: its threads would spin between small products, for up to a quarter
     # of the CPU time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    atexit.register(_spare_the_last_search)
     _open_closed_streams()
     try:
         with interrupts_arrive():
@@ -102,24 +100,33 @@ def main() -> None:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             console.fail(STOPPED)
-        elif (place := raised_at(end)) is not None:  # its code 0 would pass for success
-            console.fail(f"{place}: the package ended the program ({end!r}); fix or uninstall it.")
-            sys.exit(1)
-        raise
+            raise
+        place = raised_at(end)
+        if place is None:
+            raise
+        # its code 0 would pass for success
+        console.fail(f"{place}: the package ended the program ({end!r}); fix or uninstall it.")
+        sys.exit(1)
 
 
 def _sentence_of(error: BaseException) -> str | None:
     """An error of the machine or of a file in one sentence; None for any other, which is a mistake
-    of ours."""
-    if (fault := machine_fault(error)) is not None:
+    of ours.
+    """
+    fault = machine_fault(error)
+    if fault is not None:
         return str(fault)
     if isinstance(error, MemoryError):
-        return "this needs more memory than the process may have; free some, or split the input into smaller files."
+        return (
+            "this needs more memory than the process may have; free some, or split the input into "
+            "smaller files."
+        )
     if not isinstance(error, OSError):
         return None
     if error.filename is None:
         return f"{type(error).__name__}: {error}"
-    name, reason = os.fsdecode(error.filename), error.strerror or error
+    name = os.fsdecode(error.filename)
+    reason = error.strerror or error
     return f"{name}: cannot be read or written ({reason}); fix that, or give another path."
 
 
@@ -127,18 +134,6 @@ def _open_closed_streams() -> None:
     """Let output go nowhere where the caller closed it: Python has no stream then."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+            # open until the process ends
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, nowhere)
-
-
-def _spare_the_last_search() -> None:
-    """Skip the last search for reference cycles, which takes up to two seconds after many samples
-    were read.
-
-    Where triton is loaded (torchvision imports it), the search stays: its bindings print what
-    remains as leaks.
-    """
-    if "triton" in sys.modules:
-        gc.unfreeze()  # commands freeze what they read
-    else:
-        gc.freeze()

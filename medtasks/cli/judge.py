@@ -14,6 +14,7 @@ import typer
 from medtasks.cli.console import bars, table, write
 from medtasks.cli.help import PlainCommand
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.text import counted
 
 if TYPE_CHECKING:
@@ -142,14 +143,13 @@ def _judge_run(
     """Judge a run, export the verdicts, and replace the run's scores."""
     from medtasks.judge.judge_run import judge_all
     from medtasks.judge.verdict_export import export_verdicts
-    from medtasks.runs.samples import without_garbage_collection
     from medtasks.scoring.kept_runs import is_known_as_scored
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.run_folder import read_run
     from medtasks.scoring.verified_runs import with_documents_of_data
 
     as_scored = is_known_as_scored(folder, user_store())
-    with without_garbage_collection(afterwards=False):
+    with without_garbage_collection():
         manifest, submitted = read_run(folder)
         samples = with_documents_of_data(manifest, submitted)
         del submitted
@@ -195,14 +195,13 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, kee
     agree. Unless ``keep``, its other scores are the directory's, and nothing is put into the
     cache."""
     from medtasks.harness.results import renew_numbers
-    from medtasks.runs.samples import without_garbage_collection
     from medtasks.scoring.kept_runs import keep_finished
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.run_folder import replace_run
     from medtasks.scoring.run_record import RunRecord
     from medtasks.scoring.summary import summary
 
-    with without_garbage_collection(afterwards=False):
+    with without_garbage_collection():
         run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
         replace_run(results, run)
         if keep:

@@ -14,6 +14,7 @@ from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json
 from medtasks.cli.score_tables import show_changes, show_diagnostics, show_level_gaps, show_paired
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
@@ -82,13 +83,11 @@ def score(
         medtasks score predictions.jsonl --from ms-swift --task kvasir_vqa_x1 --model NAME
             --out scored
     """
-    from medtasks.runs.samples import without_garbage_collection
-
     if layout is None and (results.is_dir() or not results.exists()):
         for_predictions = (task, column or None, verdicts_of, epoch)
         if any(value is not None for value in for_predictions):
             _refuse_options_of_predictions(results)
-        with without_garbage_collection(afterwards=False):
+        with without_garbage_collection():
             _score_again(results, against, out, as_json)
         return
     if against is not None:
@@ -101,7 +100,7 @@ def score(
     task = task or _task_of(results, layout)
     columns = _columns(column or ())
     file = PredictionFile(results, layout, task, columns, model, verdicts_of, epoch)
-    with without_garbage_collection(afterwards=False):
+    with without_garbage_collection():
         _score_file(file, out, as_json)
 
 

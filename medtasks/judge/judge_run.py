@@ -15,6 +15,7 @@ from medtasks.catalog.rubric import Rubric
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.settings import using
 from medtasks.core.text import first_names, printable
 from medtasks.data.store import open_prepared
@@ -37,7 +38,7 @@ from medtasks.judge.settings import JudgeConfig, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts, RunManifest
-from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
+from medtasks.runs.samples import Sample
 from medtasks.scoring.judged_scores import judge_hash
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore
@@ -219,15 +220,12 @@ class _Panel:
     def _ask(self, questions: Sequence[Question], rubric: Rubric) -> Verdicts:
         """The verdicts of all judges, who are asked at the same time."""
         asking = []
-        with rare_garbage_collection():
-            for judge, client in self._clients.items():
-                progress = self._progress and partial(self._progress, rubric.name, judge)
-                asking.append(
-                    judge_questions(
-                        questions, rubric, client, self._store, progress, again=self._again
-                    )
-                )
-            verdicts = asyncio.run(all_or_none(asking))
+        for judge, client in self._clients.items():
+            progress = self._progress and partial(self._progress, rubric.name, judge)
+            asking.append(
+                judge_questions(questions, rubric, client, self._store, progress, again=self._again)
+            )
+        verdicts = asyncio.run(all_or_none(asking))
         return dict(zip(self._clients, verdicts, strict=True))
 
     def _result(

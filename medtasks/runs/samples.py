@@ -4,13 +4,11 @@ model.
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -303,38 +301,6 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
                     problem = f"{path}, line {number}: {first_problem(error)}; restore it."
                     raise DataError(problem) from error
             begin += len(line)
-
-
-@contextmanager
-def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
-    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples:
-    they have no cycles.
-
-    Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and
-    for samples.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if not afterwards:
-            gc.freeze()
-        if enabled:
-            gc.enable()
-
-
-@contextmanager
-def rare_garbage_collection() -> Iterator[None]:
-    """Search for reference cycles less often, while many objects with few cycles are made, as for
-    requests.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(20_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def lacks_texts(samples: Sequence[Sample]) -> bool:

@@ -124,18 +124,3 @@ def test_score_imports_only_what_it_computes_with(
     assert "no score has changed" in again
     assert {"torch", "transformers", "bert_score"}.isdisjoint(first.split())
     assert {"torch", "transformers", "nltk"}.isdisjoint(again.split())
-
-
-@pytest.mark.parametrize("loaded", ["triton", "other"])
-def test_the_last_search_for_cycles_is_skipped_unless_triton_would_report_leaks(
-    python: Any, loaded: str
-) -> None:
-    code = f"""
-import atexit, gc, sys, types
-sys.modules["{loaded}"] = types.ModuleType("{loaded}")
-atexit.register(lambda: print(gc.get_freeze_count() > 0))
-from medtasks.cli.app import main
-sys.argv = ["medtasks", "path"]
-main()
-"""
-    assert python("-c", code).stdout.splitlines()[-1] == str(loaded != "triton")

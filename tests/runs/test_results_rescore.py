@@ -25,12 +25,12 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import all_benchmarks
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, UsageError
+from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.settings import read_subset, using
 from medtasks.harness import run_tasks
 from medtasks.importers.imported_run import PredictionFile, score_predictions, scored_predictions
 from medtasks.runs.manifest import now, task_facts
 from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
-from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.unfinished import AnswerStore, Plan
 from medtasks.scoring import run_tables
 from medtasks.scoring.comparisons import Paired, comparisons, level_gaps
