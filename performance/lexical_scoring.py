@@ -42,7 +42,8 @@ from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.metrics import meteor
 from medtasks.metrics.registry import LEXICAL, get_metric
-from medtasks.runs.manifest import DataFacts, RunManifest, task_facts, versions
+from medtasks.runs.manifest import DataFacts, RunManifest, versions
+from medtasks.runs.protocol import task_facts
 from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.run_record import RunRecord

@@ -13,7 +13,7 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown
 from medtasks.data.sources import content_of, decoded
-from medtasks.runs.replies import Usage
+from medtasks.runs.usage import Usage
 from medtasks.scoring.scores import coverage_text
 
 from ..rank.common_items import on_common_items

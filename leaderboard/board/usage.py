@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.schema import Frozen
-from medtasks.runs.replies import Usage
+from medtasks.runs.usage import Usage
 
 from ..schema.board import BoardRun
 from ..verify.scored_run import ScoredRun

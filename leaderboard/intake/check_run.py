@@ -9,9 +9,10 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.findings import Severity
 from medtasks.core.text import counted, first_names
-from medtasks.runs.manifest import TaskFacts, filter_versions
+from medtasks.runs.manifest import TaskFacts
+from medtasks.runs.protocol import filter_versions
+from medtasks.runs.run_signatures import changed_options
 from medtasks.runs.samples import lacks_texts
-from medtasks.runs.signature import changed_options
 from medtasks.scoring.local_documents import is_miniature
 from medtasks.scoring.scores import COVERAGE
 from medtasks.validate.leaks import leaks

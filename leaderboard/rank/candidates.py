@@ -8,7 +8,8 @@ from enum import IntEnum
 from functools import cached_property
 
 from medtasks.catalog.spec import leaf_tasks
-from medtasks.runs.signature import changed_signature, parse_signature, versions_today
+from medtasks.runs.run_signatures import versions_today
+from medtasks.runs.signature import changed_signature, parse_signature
 from medtasks.scoring.scores import MetricScore
 
 from ..verify.protocols import protocols_today

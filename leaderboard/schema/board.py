@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from medtasks.metrics.facts import Unit as Unit
 from medtasks.metrics.timelines import Round as Round
 from medtasks.metrics.timelines import Timeline as Timeline
-from medtasks.runs.replies import RunUsage, Usage
+from medtasks.runs.usage import RunUsage, Usage
 from medtasks.scoring.scores import Reliability
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.core.text import visible
-from medtasks.runs.replies import RunUsage
+from medtasks.runs.usage import RunUsage
 
 from ..board.model_order import model_order
 from ..board.usage import measured

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError
-from medtasks.runs.samples import Sample, SampleFile
+from medtasks.runs.sample_files import SampleFile
+from medtasks.runs.samples import Sample
 from medtasks.scoring.amended import samples_as_scored
 from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_folder import RunFolder

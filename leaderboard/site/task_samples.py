@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from medtasks.catalog.statuses import status_words
-from medtasks.runs.samples import Sample, without_garbage_collection
+from medtasks.core.garbage_collection import without_garbage_collection
+from medtasks.runs.samples import Sample
 
 from .run_samples import Answers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from medtasks.catalog.spec import load_spec
-from medtasks.runs.manifest import frame_settings, protocol_hash
+from medtasks.runs.protocol import frame_settings, protocol_hash
 
 
 @functools.cache

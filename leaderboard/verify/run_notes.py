@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from medtasks.catalog.spec import load_spec
 from medtasks.core.text import counted, first_names
 from medtasks.runs.manifest import RunManifest, TaskFacts
-from medtasks.runs.signature import changed_options
+from medtasks.runs.run_signatures import changed_options
 from medtasks.scoring.scores import Scores
 
 from .coverage import release_coverage

@@ -23,7 +23,8 @@ from medtasks.core.files import canonical_json, file_state
 from medtasks.core.replacement import replaced
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.runs.samples import Sample, SampleFile, SampleLines, sample_lines
+from medtasks.runs.sample_files import SampleFile, SampleLines, sample_lines
+from medtasks.runs.samples import Sample
 from medtasks.scoring.amended import samples_as_scored
 from medtasks.scoring.run_cache import code_hash
 from medtasks.scoring.run_record import RunRecord

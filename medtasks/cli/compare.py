@@ -17,7 +17,7 @@ from medtasks.core.text import grouped_notes, p_text, printable
 if TYPE_CHECKING:
     from medtasks.leaderboard.rank.several_pairs import LeaningTest
     from medtasks.leaderboard.verify.scored_run import ScoredRun
-    from medtasks.runs.replies import Usage
+    from medtasks.runs.usage import Usage
 
 
 app = typer.Typer()

@@ -37,17 +37,12 @@ from medtasks.judge.judge_run import judge_all
 from medtasks.judge.judging_report import plain_progress
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.decoding import decoding_warnings
-from medtasks.runs.manifest import (
-    DataFacts,
-    RunManifest,
-    TaskFacts,
-    now,
-    task_facts,
-    versions,
-)
-from medtasks.runs.replies import Reply, RunUsage, run_usage
+from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts, now, versions
+from medtasks.runs.protocol import task_facts
+from medtasks.runs.replies import Reply
 from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
+from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.scoring.finished_run import AnsweredTask, collect_run, data_facts
 from medtasks.scoring.item_table import refuse_unknown_names
 from medtasks.scoring.kept_runs import keep_finished

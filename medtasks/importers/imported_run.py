@@ -18,7 +18,8 @@ from medtasks.importers.given_verdicts import ImportedJudge, with_given_verdicts
 from medtasks.importers.matching import Joined, join, number_and_places
 from medtasks.importers.prediction_files import read_predictions
 from medtasks.importers.predictions import Prediction
-from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, now, task_facts, versions
+from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, now, versions
+from medtasks.runs.protocol import task_facts
 from medtasks.runs.samples import UNKNOWN_PROMPT, Sample
 from medtasks.scoring.finished_run import data_facts
 from medtasks.scoring.judged_scores import with_judged_scores

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
 
@@ -15,28 +15,21 @@ from pydantic import BaseModel, Field
 
 import medtasks
 from medtasks.answers.base import LONGEST_SCORED
-from medtasks.benchmarks.documents import task_rows
-from medtasks.catalog.registry import get_filter
 from medtasks.catalog.rubric import Rubric
-from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import DataError
-from medtasks.core.files import canonical_json, short_hash
-from medtasks.core.settings import current_settings
 from medtasks.core.text import counted
-from medtasks.data.media.windows import STEP
 from medtasks.data.prepared import TaskCoverage
 from medtasks.metrics.base import package_version
-from medtasks.metrics.registry import get_metric
 from medtasks.runs.agreement_report import AgreementReport
-from medtasks.runs.replies import Reply, RunUsage
+from medtasks.runs.replies import Reply
 from medtasks.runs.samples import UNKNOWN_PROMPT, Outcome
+from medtasks.runs.usage import RunUsage
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
     "sacrebleu", "nltk", "numpy", "pillow", "av",
 )  # fmt: skip
-
-
+"""Packages that can affect a score."""
 WARNED_SHARE = 0.01
 """The largest share of responses that may be cut off without a warning."""
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
@@ -88,15 +81,18 @@ class TaskFacts(BaseModel, frozen=True):
         """Share of the responses that were cut off, at least if the end of some is unknown; None if
         that of all is.
         """
-        cut, known = self.finish.get("length", 0), {*self.finish} - {"unknown"}
-        return cut / sum(self.finish.values()) if known else None
+        known_ends = self.finish.keys() - {"unknown"}
+        if not known_ends:
+            return None
+        return self.finish.get("length", 0) / sum(self.finish.values())
 
     @property
     def cut_off_text(self) -> str:
         """``cut_off`` as a text."""
         share = self.cut_off or 0.0
+        digits = 1 if share < WARNED_SHARE else 0
         at_least = "at least " if self.finish.get("unknown") else ""
-        return f"{at_least}{share:.{1 if share < WARNED_SHARE else 0}%}"
+        return f"{at_least}{share:.{digits}%}"
 
     def with_outcomes(
         self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None
@@ -104,19 +100,25 @@ class TaskFacts(BaseModel, frozen=True):
         """The facts after these outcomes of the documents, and with the ends of ``replies``, if
         they are given.
         """
-        # reasons often contain a request id or a time: mask numbers, so that similar reasons are
-        # counted together
-        failures = Counter(
-            _NUMBER.sub("#", one.failure) for one in outcomes if one.failure is not None
-        )
+        failures: Counter[str] = Counter()
+        statuses: Counter[str] = Counter()
+        readings: Counter[str] = Counter()
+        scored_in_part = 0
+        for outcome in outcomes:
+            statuses[outcome.status] += 1
+            scored_in_part += outcome.scored_in_part
+            if outcome.reading:
+                readings[outcome.reading] += 1
+            if outcome.failure is not None:
+                # reasons often contain a request id or a time: mask numbers, so that similar
+                # reasons are counted together
+                failures[_NUMBER.sub("#", outcome.failure)] += 1
         update: dict[str, Any] = {
             "answered": len(outcomes) - failures.total(),
             "failed": dict(sorted(failures.items())),
-            "status": dict(sorted(Counter(one.status for one in outcomes).items())),
-            "readings": dict(
-                sorted(Counter(one.reading for one in outcomes if one.reading).items())
-            ),
-            "scored_in_part": sum(one.scored_in_part for one in outcomes),
+            "status": dict(sorted(statuses.items())),
+            "readings": dict(sorted(readings.items())),
+            "scored_in_part": scored_in_part,
         }
         if replies is not None:
             ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
@@ -127,7 +129,10 @@ class TaskFacts(BaseModel, frozen=True):
     def scored_in_part_text(self) -> str:
         """How many of the task's responses are scored in part, and how."""
         responses = counted(self.scored_in_part, "response")
-        return f"{responses} of more than {LONGEST_SCORED:,} characters, scored by the beginning and the end"
+        return (
+            f"{responses} of more than {LONGEST_SCORED:,} characters, scored by the beginning and "
+            "the end"
+        )
 
     @property
     def attempted(self) -> int:
@@ -234,89 +239,7 @@ def versions() -> dict[str, str]:
     """Versions of medtasks and of the packages that can affect a score; ``absent`` if not
     installed.
     """
-    return {
-        "medtasks": medtasks.__version__,
-        **{package: package_version(package) for package in PACKAGES},
-    }
-
-
-def protocol_hash(
-    spec: TaskSpec,
-    generation: dict[str, Any],
-    *,
-    prompt_hash: str | None = None,
-    frames: dict[str, Any] | None = None,
-    blind: bool = False,
-    presentation: Mapping[str, str] | None = None,
-) -> str:
-    """Hash of everything that can affect a score, except the model and the data.
-
-    ``generation`` are the settings in force, ``presentation`` is how the back-end deviates from the
-    task (order of text and media, a system prompt).
-    """
-    frames = frame_settings(spec) if frames is None else frames
-    parts = {
-        "yaml": spec.yaml_hash,
-        "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
-        "filters": filter_versions(spec),
-        "options": list(spec.benchmark.options),
-        "metrics": {name: get_metric(name).signature for name in spec.scores},
-        "generation": generation,
-        "longest_scored": LONGEST_SCORED,
-        **({"blind": True} if blind else {}),
-        **({"presentation": dict(presentation)} if presentation else {}),
-        **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),
-    }
-    return short_hash(canonical_json(parts))
-
-
-def filter_versions(spec: TaskSpec) -> dict[str, str]:
-    """The versions installed here of the task's filters, by name."""
-    return {name: get_filter(name).version for name in spec.filters}
-
-
-def frame_settings(spec: TaskSpec) -> dict[str, Any]:
-    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty
-    for others.
-    """
-    if not spec.benchmark.stream.sampled_frames:
-        return {}
-    return {"step": STEP, "cap": current_settings().max_frames, "decoder": "pyav"}
-
-
-def task_facts(
-    spec: TaskSpec,
-    generation: dict[str, Any],
-    asked: int,
-    *,
-    blind: bool = False,
-    presentation: Mapping[str, str] | None = None,
-    prompt_hash: str | None = None,
-) -> TaskFacts:
-    """Facts of one task that has ``asked`` documents, before any is answered. ``prompt_hash`` is
-    that of the task's own prompt by default; `UNKNOWN_PROMPT` for responses that were made
-    elsewhere.
-    """
-    if prompt_hash is None:
-        prompt_hash = spec.prompt_hash or ""
-    protocol = protocol_hash(
-        spec, generation, prompt_hash=prompt_hash, blind=blind, presentation=presentation
-    )
-    return TaskFacts(
-        version=spec.metadata.version,
-        benchmark=spec.metadata.benchmark,
-        template="" if prompt_hash == UNKNOWN_PROMPT else spec.template or "",
-        prompt_hash=prompt_hash,
-        yaml_hash=spec.yaml_hash,
-        protocol_hash=protocol,
-        blind=blind,
-        subset=str(current_settings().subset or ""),
-        presentation=dict(presentation or {}),
-        filters=filter_versions(spec),
-        generation=generation,
-        frames=frame_settings(spec),
-        excluded=task_rows(spec.name).excluded(),
-        asked=asked,
-        answered=0,
-        status={},
-    )
+    installed = {"medtasks": medtasks.__version__}
+    for package in PACKAGES:
+        installed[package] = package_version(package)
+    return installed

@@ -1,19 +1,16 @@
-"""Replies of back-ends: a response, or the reason why there is none; and what a run used to get
-them.
+"""Replies of back-ends: a response, or the reason why there is none.
 
-A request without a response is *failed*: it counts neither as right nor as wrong. Time, tokens and
-memory are never part of an identity, a hash or a comparison of scores.
+A request without a response is *failed*: it counts neither as right nor as wrong.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, Field, computed_field
+from pydantic import Field
 
 from medtasks.core.text import well_formed
 
@@ -22,8 +19,9 @@ ALL_BLANK = "every response of the run is blank"
 NOT_ASKED = "not asked: the run ended before"
 LONGEST_REASON = 300
 
+_FAILED_AFTER_RETRIES = re.compile(r"\[LMMS_EVAL_REQUEST_FAILED(?P<reason>.*)", re.DOTALL)
 _FAILURE_TEXTS = (
-    re.compile(r"\[LMMS_EVAL_REQUEST_FAILED(?P<reason>.*)", re.DOTALL),
+    _FAILED_AFTER_RETRIES,
     re.compile(r"\[(?P<reason>LMMS_EVAL_BUDGET_EXCEEDED)\]"),
     re.compile(r"\[GENERATION_FAILED\](?P<reason>.*)", re.DOTALL),
     re.compile(r"\[(?P<reason>SAFETY_BLOCKED:.*)\]", re.DOTALL),
@@ -115,7 +113,9 @@ class Reply:
 
     def checked(self) -> Reply:
         """The reply, marked as failed if its text is a back-end's for a failed request."""
-        reason = None if self.failed is not None else failure_in(self.text)
+        if self.failed is not None:
+            return self
+        reason = failure_in(self.text)
         if reason is None:
             return self
         return replace(Reply.failure(reason), input_tokens=self.input_tokens)
@@ -165,192 +165,12 @@ def failure_in(text: str) -> str | None:
         match = pattern.fullmatch(stripped)
         if match:
             reason: str = match["reason"].strip()
-            return reason.replace("]", ":", 1) if pattern is _FAILURE_TEXTS[0] else reason
+            if pattern is _FAILED_AFTER_RETRIES:
+                reason = reason.replace("]", ":", 1)
+            return reason
     return None
 
 
 def is_blank(text: str) -> bool:
     """Whether a response is empty or only white space."""
     return not text.strip()
-
-
-# --- what a run used ---
-
-Count = Annotated[int, Field(ge=0, le=10**15)]
-_Count = Annotated[Count | None, Field(exclude_if=lambda value: value is None)]
-_Amount = Annotated[
-    Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None,
-    Field(exclude_if=lambda value: value is None),
-]
-
-
-class Usage(BaseModel, frozen=True):
-    """What the answers to one task, or to all tasks of a run, took. A field that nothing reports is
-    None and is not written; sums are over all parts of a resumed run and over all processes.
-
-    Args:
-        samples: answers that the model gave; a document has one per repeat, whatever its number of
-            rounds.
-        seconds: time in which requests were being answered, in the slowest process.
-        process_seconds: the same, summed over processes.
-        devices: devices that each process uses.
-        time_to_first_answer: seconds from the first request to the first answer, which ends the
-            first batch on back-ends that answer in batches; the least of all processes and parts.
-            Loading the model does not count.
-        prompt_tokens, output_tokens: tokens of prompts, with those of pictures, and of responses.
-        vision_tokens: those of the prompt tokens that stand for pictures and frames.
-        reused_tokens: prompt tokens whose keys and values were in a cache already, and were not
-            computed again.
-        media_seconds: time spent decoding and preprocessing media, summed over processes; it may
-            overlap with the device's work.
-        peak_device_memory: bytes allocated on the GPUs of a process, in the process with most.
-        peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the
-            process with most.
-    """
-
-    samples: _Count = None
-    seconds: _Amount = None
-    process_seconds: _Amount = None
-    devices: _Count = None
-    time_to_first_answer: _Amount = None
-    prompt_tokens: _Count = None
-    output_tokens: _Count = None
-    vision_tokens: _Count = None
-    reused_tokens: _Count = None
-    media_seconds: _Amount = None
-    peak_device_memory: _Count = None
-    peak_rss: _Count = None
-
-    @computed_field(exclude_if=lambda value: value is None)  # type: ignore[prop-decorator]
-    @property
-    def samples_per_second(self) -> float | None:
-        """Answers per second of ``seconds``."""
-        return round(self.samples / self.seconds, 3) if self.samples and self.seconds else None
-
-    @computed_field(exclude_if=lambda value: value is None)  # type: ignore[prop-decorator]
-    @property
-    def media_share(self) -> float | None:
-        """``media_seconds`` as a share of ``process_seconds``."""
-        if self.media_seconds is None or not self.process_seconds:
-            return None
-        return round(self.media_seconds / self.process_seconds, 4)
-
-    @property
-    def tokens(self) -> int | None:
-        if self.prompt_tokens is None or self.output_tokens is None:
-            return None
-        return self.prompt_tokens + self.output_tokens
-
-    def per_sample(self, amount: float | None) -> float | None:
-        """``amount`` by answer of the model; None without either."""
-        return amount / self.samples if amount is not None and self.samples else None
-
-
-class RunUsage(Usage, frozen=True):
-    """What a run used in all, and by task.
-
-    Args:
-        counters: the back-end's own counters, summed over processes, since the run was last
-            started.
-        tasks: by task; if several tasks are answered in one batch, each has the time of its share
-            of the requests.
-    """
-
-    counters: dict[str, Count] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    tasks: dict[str, Usage] = Field(default_factory=dict, exclude_if=lambda value: not value)
-
-    def of(self, tasks: Sequence[str]) -> Usage:
-        """The usage of some of the run's tasks; of several, but not all, without a time to first
-        answer.
-        """
-        if self.tasks and set(tasks) == set(self.tasks):
-            return Usage.model_validate(self.model_dump(include=set(Usage.model_fields)))
-        if not tasks or not set(tasks) <= set(self.tasks):
-            return Usage()
-        parts = [self.tasks[task] for task in dict.fromkeys(tasks)]
-        if len(parts) == 1:
-            return parts[0]
-        fields = {}
-        for name in Usage.model_fields.keys() - {"time_to_first_answer"}:
-            reduce = _most if name in ("devices", "peak_device_memory", "peak_rss") else _sum
-            fields[name] = reduce(getattr(part, name) for part in parts)
-        return Usage(**fields)
-
-
-def run_usage(
-    processes: Sequence[Sequence[Answer]],
-    *,
-    devices: int = 1,
-    counters: dict[str, int] | None = None,
-) -> RunUsage:
-    """The usage of a run whose processes got these replies, in all parts of the run."""
-    tasks: set[str] = set()
-    for answers in processes:
-        tasks |= {answer.slot.task for answer in answers}
-    by_task = {}
-    for task in sorted(tasks):
-        of_task = []
-        for answers in processes:
-            of_task.append([answer for answer in answers if answer.slot.task == task])
-        usage = usage_of(of_task, devices)
-        if usage != Usage():
-            by_task[task] = usage
-    return RunUsage(**dict(usage_of(processes, devices)), counters=counters or {}, tasks=by_task)
-
-
-def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
-    """The usage behind the replies of each process.
-
-    Counts of tokens are over replies that did not fail, and None unless each of these has one.
-    """
-    works: list[Work] = []
-    seconds_of_processes: list[float] = []
-    worked: set[tuple[str, int, int]] = set()
-    answered: set[tuple[str, int, int]] = set()
-    replies: list[Reply] = []
-    ends: list[float] = []
-    for answers in processes:
-        seconds: list[float] = []
-        for answer in answers:
-            slot, reply = answer.slot, answer.reply
-            place = (slot.task, slot.doc_id, slot.repeat)
-            if slot.outcome and reply.failed is None:
-                answered.add(place)
-            if reply.work is None:
-                continue
-            works.append(reply.work)
-            worked.add(place)
-            seconds.append(reply.work.seconds)
-            if reply.failed is None:
-                replies.append(reply)
-                ends.append(reply.work.end)
-        seconds_of_processes.append(sum(seconds))
-    if not works:
-        return Usage()
-    first_answer = None
-    if ends:
-        first_answer = round(min(ends) - min(work.start for work in works), 3)
-    return Usage(
-        samples=len(answered & worked),
-        seconds=round(max(seconds_of_processes), 3),
-        process_seconds=round(sum(seconds_of_processes), 3),
-        devices=devices,
-        time_to_first_answer=first_answer,
-        prompt_tokens=_sum(reply.input_tokens for reply in replies),
-        output_tokens=_sum(reply.output_tokens for reply in replies),
-        vision_tokens=_sum(reply.vision_tokens for reply in replies),
-        reused_tokens=_sum(reply.reused_tokens for reply in replies),
-        media_seconds=_sum(reply.media_seconds for reply in replies),
-        peak_device_memory=_most(work.device_memory for work in works),
-        peak_rss=_most(work.rss for work in works),
-    )
-
-
-def _sum(numbers: Iterable[Any]) -> Any:
-    """The sum; None if one is unknown, or there is none."""
-    known = list(numbers)
-    return round(sum(known), 3) if known and None not in known else None
-
-
-def _most(numbers: Iterable[int | None]) -> int | None:
-    return max((number for number in numbers if number is not None), default=None)

@@ -1,34 +1,25 @@
-"""The complete sample line (design, section 3), from which everything can be rescored without a
-model.
-"""
+"""The complete sample line, from which everything can be scored again without a model."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import weakref
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from medtasks.catalog.items import SampleView, Value
 from medtasks.catalog.statuses import FAILED
-from medtasks.core.errors import DataError, reading
-from medtasks.core.files import canonical_json, read_lines
-from medtasks.core.schema import Compact, first_problem
-from medtasks.core.strict_json import model_from_json
+from medtasks.core.schema import Compact
 from medtasks.metrics.confidence import REASONS
 from medtasks.runs.replies import Probabilities, Reply, Share
 from medtasks.runs.verdict import Verdict
 
 UNKNOWN_PROMPT = "unknown"
 """In place of a prompt's hash: the response was made elsewhere."""
+
+_OWN_FIELDS = frozenset({"sample_id", "cluster", "media", "target"})
+"""Fields of a document that are fields of its sample, too."""
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
@@ -81,14 +72,18 @@ class JudgedScore(Compact):
 
     @cached_property
     def value(self) -> Value:
-        (low, high), judge = self.limits, self.judge
-        if (
-            low != high
-        ):  # parts of an undecided sample are undecided too, or they would not add up to the whole
-            parts = {name: Value(None, *one, judge=judge) for name, one in self.parts.items()}
-            return Value(None, low, high, judge=judge, parts=parts)
-        parts = {name: Value(one[0], judge=judge) for name, one in self.parts.items()}
-        return Value(low, repeats=tuple(one[0] for one in self.repeats), judge=judge, parts=parts)
+        """The value, as items take it; without statistics while an aspect is undecided."""
+        low, high = self.limits
+        parts: dict[str, Value] = {}
+        if low != high:
+            # parts are undecided, too: they would not add up to the whole otherwise
+            for name, (part_low, part_high) in self.parts.items():
+                parts[name] = Value(None, part_low, part_high, judge=self.judge)
+            return Value(None, low, high, judge=self.judge, parts=parts)
+        for name, (statistics, _) in self.parts.items():
+            parts[name] = Value(statistics, judge=self.judge)
+        repeats = tuple(statistics for statistics, _ in self.repeats)
+        return Value(low, repeats=repeats, judge=self.judge, parts=parts)
 
 
 class Sample(Compact):
@@ -150,57 +145,65 @@ class Sample(Compact):
 
         With `UNKNOWN_PROMPT` as the hash, ours is not stored: it may not be what was asked.
         """
-        own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
-        others = {name: value for name, value in document.items() if name not in own}
-        unscored: dict[str, Any] = {"filtered": "", "status": "", "scores": {}, "statistics": {}}
-        given = {
-            "task": task,
-            "prompt": "" if prompt_hash == UNKNOWN_PROMPT else prompt,
-            "prompt_hash": prompt_hash,
+        fields = {name: value for name, value in document.items() if name not in _OWN_FIELDS}
+        return cls(
+            sample_id=document["sample_id"],
+            task=task,
+            cluster=document["cluster"],
+            media=document["media"],
+            prompt_hash=prompt_hash,
+            prompt="" if prompt_hash == UNKNOWN_PROMPT else prompt,
+            target=document["target"],
             **reply_fields(replies),
-        }
-        return cls(**own, **given, **unscored, document=others)
+            filtered="",
+            status="",
+            scores={},
+            statistics={},
+            document=fields,
+        )
 
     @property
     def replies(self) -> list[Reply]:
         """The replies, marked as failed if their text is one that a back-end returns for a failed
         request.
         """
-        failed = self.failed or (None,) * len(self.responses)
-        probabilities = self.probabilities or (None,) * len(self.responses)
-        given = zip(self.responses, failed, probabilities, strict=True)
-        return [Reply(text, reason, probabilities=sure).checked() for text, reason, sure in given]
+        nothing = (None,) * len(self.responses)
+        failed = self.failed or nothing
+        probabilities = self.probabilities or nothing
+        replies = []
+        for text, reason, sure in zip(self.responses, failed, probabilities, strict=True):
+            replies.append(Reply(text, reason, probabilities=sure).checked())
+        return replies
 
     def view(self) -> SampleView:
         """The sample as scoring and breakdowns see it."""
-        values, judged, statistics, repeats = {}, self.judged, self.statistics, self.repeats
-        for name in self.scores:
-            value = Value()
-            if name in judged:
-                value = judged[name].value
-            elif name in statistics and self.status != FAILED:
-                several = tuple(one.statistics[name] for one in repeats) if repeats else ()
-                value = Value(statistics[name], repeats=several)
-            if self.status == FAILED:
-                low, high = self.limits.get(name, (value.low, value.high))
-                parts = {
-                    key: part._replace(failed=part.statistics is None)
-                    for key, part in value.parts.items()
-                }
-                value = value._replace(
-                    low=low, high=high, parts=parts, failed=value.statistics is None
-                )
-            values[name] = value
         return SampleView(
             self.sample_id,
             self.cluster,
             {**self.document, "target": self.target},
             self.filtered,
             self.status,
-            values,
+            {metric: self._value(metric) for metric in self.scores},
             tuple(repeat.status for repeat in self.repeats[1:]),
             self.task,
         )
+
+    def _value(self, metric: str) -> Value:
+        """The value of one metric, with its limits if a response is missing."""
+        value = Value()
+        if metric in self.judged:
+            value = self.judged[metric].value
+        elif metric in self.statistics and self.status != FAILED:
+            repeats = tuple(repeat.statistics[metric] for repeat in self.repeats)
+            value = Value(self.statistics[metric], repeats=repeats)
+        if self.status != FAILED:
+            return value
+        low, high = self.limits.get(metric, (value.low, value.high))
+        parts = {}
+        for name, part in value.parts.items():
+            parts[name] = part._replace(failed=part.statistics is None)
+        failed = value.statistics is None
+        return value._replace(low=low, high=high, parts=parts, failed=failed)
 
     def whole_document(self) -> dict[str, Any]:
         """The document as it was passed to the harness."""
@@ -219,90 +222,30 @@ class Sample(Compact):
 
     @property
     def outcome(self) -> Outcome:
+        """What became of the sample, as the manifest counts it."""
         return Outcome(self.status, self.failure, self.reading, self.scored_in_part)
 
 
 def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:
+    """The fields of a sample that come from the replies; what no reply has is empty."""
     failed = tuple(reply.failed for reply in replies)
     probabilities = tuple(reply.probabilities for reply in replies)
     return {
         "responses": tuple(reply.text for reply in replies),
-        "failed": () if all(one is None for one in failed) else failed,
-        "probabilities": () if all(one is None for one in probabilities) else probabilities,
+        "failed": _empty_without_any(failed),
+        "probabilities": _empty_without_any(probabilities),
     }
 
 
-class SampleLines(Sequence[Sample]):
-    """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
-
-    They are in a file without a name in ``directory``, by default the system's for temporary files.
-    """
-
-    def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
-        self._file: IO[bytes] = TemporaryFile(dir=directory)  # noqa: SIM115 - kept
-        weakref.finalize(self, self._file.close)
-        self._begins = array("q")
-        self.extend(samples)
-
-    def extend(self, samples: Iterable[Sample]) -> None:
-        """Append samples that come after all others."""
-        self._file.seek(0, os.SEEK_END)
-        for sample in sorted(samples, key=lambda sample: sample.sample_id):
-            self._begins.append(self._file.tell())
-            self._file.write(canonical_json(sample.model_dump(mode="json")).encode() + b"\n")
-
-    def __getitem__(self, place: Any) -> Any:
-        self._file.seek(self._begins[place])
-        return Sample.model_validate_json(self._file.readline())
-
-    def __len__(self) -> int:
-        return len(self._begins)
-
-    def write(self, path: Path) -> None:
-        self._file.seek(0)
-        with path.open("wb") as stream:
-            shutil.copyfileobj(self._file, stream)
-
-
-@dataclass(frozen=True)
-class SampleFile:
-    """The samples of a file that `SampleLines` wrote; each iteration reads it anew, one sample at a
-    time.
-    """
-
-    path: Path
-
-    def __iter__(self) -> Iterator[Sample]:
-        return (sample for *_, sample in sample_lines(self.path))
-
-    @property
-    def confident(self) -> bool:
-        """Whether a sample may have probabilities or a confidence: the fields are there, in it or
-        in its document.
-        """
-        with reading(self.path, "restore it"):
-            return any(
-                b'"probabilities":' in line or b'"confidence":' in line
-                for line in read_lines(self.path)
-            )
-
-
-def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
-    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long
-    it is.
-    """
-    begin = 0
-    with reading(path, "restore it"):
-        for number, line in enumerate(read_lines(path), start=1):
-            if line.strip():
-                try:
-                    yield begin, len(line), model_from_json(Sample, line)
-                except ValidationError as error:
-                    problem = f"{path}, line {number}: {first_problem(error)}; restore it."
-                    raise DataError(problem) from error
-            begin += len(line)
+def _empty_without_any(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values; an empty tuple if all are None."""
+    if all(value is None for value in values):
+        return ()
+    return values
 
 
 def lacks_texts(samples: Sequence[Sample]) -> bool:
     """Whether these samples have neither prompts nor responses."""
-    return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
+    if not samples:
+        return False
+    return not any(sample.prompt or sample.responses for sample in samples)

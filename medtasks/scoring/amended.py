@@ -15,7 +15,8 @@ from typing import Any
 
 from medtasks.core.files import canonical_json
 from medtasks.core.text import well_formed
-from medtasks.runs.samples import Sample, SampleFile
+from medtasks.runs.sample_files import SampleFile
+from medtasks.runs.samples import Sample
 from medtasks.scoring.run_record import Difference
 
 _BY_KEY = ("document", "scores")

@@ -14,9 +14,11 @@ from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.settings import read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
-from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank, run_usage
-from medtasks.runs.samples import Sample, SampleLines
+from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.runs.sample_files import SampleLines
+from medtasks.runs.samples import Sample
 from medtasks.runs.unfinished import by_document, read_answers, read_plan, read_work
+from medtasks.runs.usage import run_usage
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.learned_scores import with_learned_metrics
 from medtasks.scoring.run_record import RunRecord

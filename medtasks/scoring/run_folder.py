@@ -25,7 +25,8 @@ from medtasks.core.replacement import recover_directory, replace_directory, temp
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.samples import Sample, SampleFile, SampleLines
+from medtasks.runs.sample_files import SampleFile, SampleLines
+from medtasks.runs.samples import Sample
 from medtasks.scoring.run_record import RunRecord
 
 

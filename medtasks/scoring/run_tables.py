@@ -10,7 +10,8 @@ from itertools import islice
 from types import MappingProxyType
 
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
-from medtasks.runs.samples import Sample, SampleFile
+from medtasks.runs.sample_files import SampleFile
+from medtasks.runs.samples import Sample
 from medtasks.scoring.answer_confidence import gives_confidence
 from medtasks.scoring.item_table import ItemTable, item_table, require_same_metrics
 from medtasks.scoring.learned_scores import has_models

@@ -12,8 +12,8 @@ from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import DataError, MachineError, MedtasksError, first_line
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.run_signatures import changed_options
 from medtasks.runs.samples import Sample, lacks_texts
-from medtasks.runs.signature import changed_options
 from medtasks.scoring.local_documents import LocalDocument, local_sample_fields
 from medtasks.scoring.verification_outcome import Verification
 

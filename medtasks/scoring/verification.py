@@ -14,8 +14,10 @@ from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import DataError, NotPreparedError, first_line, machine_fault
 from medtasks.core.settings import using
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions, protocol_hash
-from medtasks.runs.samples import Outcome, Sample, SampleFile
+from medtasks.runs.manifest import RunManifest, TaskFacts
+from medtasks.runs.protocol import filter_versions, protocol_hash
+from medtasks.runs.sample_files import SampleFile
+from medtasks.runs.samples import Outcome, Sample
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.learned_scores import has_models, with_learned_metrics
 from medtasks.scoring.run_tables import in_parts

@@ -15,8 +15,9 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.timelines import Timeline, timelines
 from medtasks.runs.manifest import RunManifest, created_at
-from medtasks.runs.samples import Sample, SampleFile, SampleLines
-from medtasks.runs.signature import signatures
+from medtasks.runs.run_signatures import signatures
+from medtasks.runs.sample_files import SampleFile, SampleLines
+from medtasks.runs.samples import Sample
 from medtasks.scoring.amended import Amendments
 from medtasks.scoring.installed_manifest import (
     installed_part,

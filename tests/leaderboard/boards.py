@@ -41,8 +41,8 @@ from medtasks.leaderboard.schema.board import (
 )
 from medtasks.leaderboard.site.run_samples import Answers, SampleKey, SampleText
 
-from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.samples import Sample
+from medtasks.runs.usage import RunUsage, Usage
 from medtasks.stats.ranks import compact_letters
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'

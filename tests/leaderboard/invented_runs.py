@@ -24,7 +24,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.judge_run import judge_all
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.runs.manifest import RunManifest, task_facts, versions
+from medtasks.runs.manifest import RunManifest, versions
+from medtasks.runs.protocol import task_facts
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.finished_run import data_facts

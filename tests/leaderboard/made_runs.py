@@ -16,7 +16,8 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.signature import format_signature, versions_today
+from medtasks.runs.run_signatures import versions_today
+from medtasks.runs.signature import format_signature
 from medtasks.scoring.columns import Column, ItemState
 from medtasks.scoring.group_scores import score_table
 from medtasks.scoring.item_table import ItemTable

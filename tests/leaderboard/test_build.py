@@ -22,8 +22,8 @@ from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
 from medtasks.metrics.timelines import Round, Timeline
-from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.signature import parse_signature
+from medtasks.runs.usage import RunUsage, Usage
 from medtasks.scoring.scores import Letters
 
 

@@ -36,7 +36,8 @@ from view_server import Answered, RunUnderWay, Server, serving
 from medtasks.answers.base import LONGEST_SCORED
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.samples import Sample, sample_lines
+from medtasks.runs.sample_files import sample_lines
+from medtasks.runs.samples import Sample
 from medtasks.scoring.finished_run import score_unfinished
 from medtasks.scoring.run_folder import RunFolder
 

@@ -206,7 +206,7 @@ run_tasks("medtasks_baseline", "policy=uniform,seed=1", ["beta_streaming"], Path
 
 HASHES = """
 import json
-from medtasks.runs.manifest import protocol_hash
+from medtasks.runs.protocol import protocol_hash
 from medtasks.catalog.spec import load_specs
 
 print(json.dumps({n: protocol_hash(s, {}) for n, s in load_specs().items() if s.kind == "task"}))

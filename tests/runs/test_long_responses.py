@@ -18,8 +18,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import load_spec
 from medtasks.importers.imported_run import PredictionFile, score_predictions
 from medtasks.metrics.registry import get_metric, lexical_statistics
-from medtasks.runs import manifest as manifests
-from medtasks.runs.manifest import protocol_hash
+from medtasks.runs import protocol
+from medtasks.runs.protocol import protocol_hash
 from medtasks.scoring.run_folder import read_run, write_run
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.summary import summary
@@ -117,7 +117,7 @@ def test_a_run_with_a_long_response_scores_the_same_again(run: RunRecord, tmp_pa
 
 def test_the_limit_is_part_of_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     before = protocol_hash(load_spec(TEXT), {})
-    monkeypatch.setattr(manifests, "LONGEST_SCORED", LONGEST_SCORED // 2)
+    monkeypatch.setattr(protocol, "LONGEST_SCORED", LONGEST_SCORED // 2)
     assert protocol_hash(load_spec(TEXT), {}) != before
 
 

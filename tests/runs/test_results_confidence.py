@@ -16,7 +16,8 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.runs.replies import Answer, Letter, Probabilities, Reply, Slot
-from medtasks.runs.samples import Sample, SampleLines
+from medtasks.runs.sample_files import SampleLines
+from medtasks.runs.samples import Sample
 from medtasks.runs.unfinished import AnswerStore, read_answers
 from medtasks.scoring.answer_confidence import deciding_letter
 from medtasks.scoring.comparisons import compare_tables

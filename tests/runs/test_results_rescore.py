@@ -29,7 +29,8 @@ from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.settings import read_subset, using
 from medtasks.harness import run_tasks
 from medtasks.importers.imported_run import PredictionFile, score_predictions, scored_predictions
-from medtasks.runs.manifest import now, task_facts
+from medtasks.runs.manifest import now
+from medtasks.runs.protocol import task_facts
 from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
 from medtasks.runs.unfinished import AnswerStore, Plan
 from medtasks.scoring import run_tables

@@ -14,7 +14,8 @@ from made_samples import made_manifest, made_sample
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.samples import JudgedScore, Repeat, Sample, SampleLines, sample_lines
+from medtasks.runs.sample_files import SampleLines, sample_lines
+from medtasks.runs.samples import JudgedScore, Repeat, Sample
 from medtasks.scoring.group_scores import score_samples, score_table
 from medtasks.scoring.item_table import item_table
 from medtasks.scoring.run_folder import write_run

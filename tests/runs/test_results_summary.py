@@ -17,7 +17,7 @@ from medtasks.answers.option_letter import Status
 from medtasks.answers.reasoned_answer import ReasonedStatus
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.catalog.statuses import STATUS_WORDS
-from medtasks.runs.manifest import task_facts
+from medtasks.runs.protocol import task_facts
 from medtasks.scoring.group_scores import score_samples
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore

@@ -23,15 +23,16 @@ from medtasks.judge.judge_run import judge_all
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versions
+from medtasks.runs.manifest import RunManifest, versions
+from medtasks.runs.protocol import protocol_hash, task_facts
 from medtasks.runs.replies import Reply
+from medtasks.runs.run_signatures import signatures
 from medtasks.runs.samples import Sample
 from medtasks.runs.signature import (
     differences,
     format_signature,
     has_unknown_prompts,
     parse_signature,
-    signatures,
 )
 from medtasks.scoring.finished_run import data_facts
 from medtasks.scoring.judged_scores import with_judged_scores
@@ -157,7 +158,7 @@ def test_another_prompt_changes_it(overlay: Callable[[], RunManifest], name: str
 @pytest.mark.parametrize("name", [TASK, GROUP])
 def test_another_version_of_a_filter_changes_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sign(plain(), name)
-    changed = "medtasks.runs.manifest.get_filter"
+    changed = "medtasks.runs.protocol.get_filter"
     monkeypatch.setattr(changed, lambda name: replace(get_filter(name), version="99"))
     assert differences(sign(manifest(), name), before)[0].startswith(
         "filters AnswerTextFilter=99 instead of "

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.runs.replies import Answer, Reply, RunUsage, Slot, Usage, Work, run_usage, usage_of
+from medtasks.runs.replies import Answer, Reply, Slot, Work
+from medtasks.runs.usage import RunUsage, Usage, run_usage, usage_of
 
 
 def asked(

@@ -13,7 +13,8 @@ from medtasks.adapters.policies import PolicyQuestion, make_policy
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.manifest import task_facts, versions
+from medtasks.runs.manifest import versions
+from medtasks.runs.protocol import task_facts
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.finished_run import collect_run, data_facts
