@@ -136,22 +136,19 @@ def _table(
     if table.name == benchmark.tables[0].name:
         rankings = _rankings_of(benchmark, valued)
 
+    drawn = table.every_row if rankings else ()
     views = []
     for column in valued:
         remarks = [text for text in (subs[column.key], column.remark) if text]
         view = ColumnView(
             column,
             judged=table.every_row,
-            drawn=table.every_row if rankings else (),
+            drawn=drawn,
             competing=rows.ranked,
             sub=", ".join(remarks),
             ranking=rankings.get(column.key),
         )
         views.append(view)
-    folded_rows = []
-    for row in rows.folded:
-        cells = [row.cells.get(column.key) for column in valued]
-        folded_rows.append(Folded(shown_name(board, row.model, row.blind), why_none(cells)))
     return BenchmarkTable(
         content=table,
         columns=views,
@@ -161,8 +158,19 @@ def _table(
         missing=_missing(board, valued, rows.in_table),
         rankings=list(rankings.values()),
         folded_columns=_folded_columns(table, subs),
-        folded_rows=folded_rows,
+        folded_rows=_folded_rows(board, rows.folded, valued),
     )
+
+
+def _folded_rows(
+    board: schema.Board, rows: Sequence[schema.BoardRow], columns: Sequence[schema.BoardColumn]
+) -> list[Folded]:
+    """The models without any value in the columns, with the reason."""
+    folded = []
+    for row in rows:
+        cells = [row.cells.get(column.key) for column in columns]
+        folded.append(Folded(shown_name(board, row.model, row.blind), why_none(cells)))
+    return folded
 
 
 def _folded_columns(table: schema.BoardTable, subs: Mapping[str, str]) -> list[Folded]:

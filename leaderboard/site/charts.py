@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..board.findings import finding
 from ..schema import board as schema
@@ -13,9 +13,11 @@ MOST_ROWS = 12
 """Models in a chart; the table below has all."""
 
 
-class Chart(NamedTuple):
-    """The models of a ranking, best first, each with its score and, below it, its blind run, which
-    is not ranked; ``more`` counts the models left out.
+@dataclass(frozen=True)
+class Chart:
+    """The models of a ranking, best first, each with its blind run below it, which is not ranked.
+
+    ``more`` counts the models left out, ``finding`` says in a sentence what the chart shows.
     """
 
     benchmark: schema.BenchmarkBoard
@@ -34,25 +36,39 @@ def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Ch
 
 
 def _chart(board: schema.Board, benchmark: schema.BenchmarkBoard, ranking: schema.Ranking) -> Chart:
+    """The chart of one ranking."""
     table = benchmark.tables[0]
     column = ranking.column
-    seeing = {row.model: row for row in table.rows if column.key in row.cells}
+    with_media = {row.model: row for row in table.rows if column.key in row.cells}
     blind = {}
     for row in table.apart:
         if column.key in row.cells and is_beside_its_model(table, row):
             blind[row.model] = row
+    models = [place.model for place in ranking.ranked[:MOST_ROWS]]
+    drawn = _drawn_rows(models, with_media, blind)
+    cells = {model: row.cells[column.key] for model, row in with_media.items()}
+    return Chart(
+        benchmark=benchmark,
+        ranking=ranking,
+        view=ColumnView(column, judged=(*with_media.values(), *blind.values()), drawn=drawn),
+        rows=drawn,
+        more=max(0, len(ranking.ranked) - MOST_ROWS),
+        finding=finding(ranking, board.models, cells),
+    )
 
-    drawn = []
-    for place in ranking.ranked[:MOST_ROWS]:
-        if place.model in seeing:
-            drawn.append(seeing[place.model])
-        if place.model in blind:
-            drawn.append(blind[place.model])
-    view = ColumnView(column, judged=(*seeing.values(), *blind.values()), drawn=tuple(drawn))
-    cells = {model: row.cells[column.key] for model, row in seeing.items()}
-    more = max(0, len(ranking.ranked) - MOST_ROWS)
-    summary = finding(ranking, board.models, cells)
-    return Chart(benchmark, ranking, view, tuple(drawn), more, summary)
+
+def _drawn_rows(
+    models: Sequence[str],
+    with_media: Mapping[str, schema.BoardRow],
+    blind: Mapping[str, schema.BoardRow],
+) -> tuple[schema.BoardRow, ...]:
+    """The rows of each model: its run with media, then its blind run."""
+    rows = []
+    for model in models:
+        for by_model in (with_media, blind):
+            if model in by_model:
+                rows.append(by_model[model])
+    return tuple(rows)
 
 
 def overview_charts(board: schema.Board) -> list[Chart]:

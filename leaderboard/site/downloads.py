@@ -20,8 +20,11 @@ _UNITS = ((1_000_000, "MB"), (1_000, "kB"))
 
 @dataclass(frozen=True)
 class Download:
-    """A file of the site. ``benchmark`` is empty if it is about all of them; ``size`` gives bytes,
-    and is None where files are made only when their links are opened."""
+    """A file of the site that pages offer.
+
+    ``benchmark`` is empty if the file is about all benchmarks. ``size`` counts bytes; it is None
+    where files are made only when their links are opened.
+    """
 
     path: str
     title: str
@@ -43,8 +46,10 @@ class DownloadGroup:
 
 
 def downloads_of(downloads: Iterable[Download], benchmark: str = "") -> list[DownloadGroup]:
-    """The downloads of a benchmark, or those about all of them, in their order; neighbours with one
-    title are a group."""
+    """The downloads of a benchmark, or by default those about all benchmarks.
+
+    Consecutive downloads with the same title are a group.
+    """
     own = (download for download in downloads if download.benchmark == benchmark)
     by_title = groupby(own, key=lambda download: download.title)
     return [DownloadGroup(title, [*files]) for title, files in by_title]

@@ -6,16 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
 
 from ..schema import board as schema
 from .tables import ColumnView, leading_words, subtitles, why_none
 
 
-class ModelTable(NamedTuple):
-    """A table of one model, whose row is ``row``: a line for each of its ``columns``. With
-    ``headings``, one for each task and metric, it is a matrix: ``lines`` have the label of a group,
-    and by heading its column, None if that has no items of the group.
+@dataclass(frozen=True)
+class ModelTable:
+    """A table of one model, with a line for each of its ``columns``.
+
+    With ``headings``, one for each task and metric, it is a matrix: ``lines`` have the label of a
+    group, and by heading its column, None if that has no items of the group.
     """
 
     title: str
@@ -37,16 +38,24 @@ class ModelTable(NamedTuple):
         return why_none(cells) or "no items"
 
 
-@dataclass
+@dataclass(frozen=True)
+class HeadlinePlace:
+    """A model's score in a headline column, with the ranking by that column."""
+
+    view: ColumnView
+    ranking: schema.Ranking
+    cell: schema.Cell
+
+
+@dataclass(frozen=True)
 class ModelResults:
     """A model's results on one benchmark.
 
-    ``places`` are headline columns, each with its ranking and the model's score; ``apart`` are the
-    tables that are not comparable; ``runs`` are keys of `Board.runs`.
+    ``apart`` are the tables that are not comparable; ``runs`` are keys of `Board.runs`.
     """
 
     benchmark: schema.BenchmarkBoard
-    places: list[tuple[ColumnView, schema.Ranking, schema.Cell]]
+    places: list[HeadlinePlace]
     tables: list[ModelTable]
     apart: list[ModelTable]
     runs: set[str]
@@ -57,22 +66,27 @@ def model_parts(board: schema.Board, slug: str) -> list[ModelResults]:
     parts = []
     for benchmark in board.benchmarks:
         tables = _tables_of_model(benchmark, slug)
-        if not tables:
-            continue
-        comparable = [table for table in tables if not table.row.reasons]
-        apart = [table for table in tables if table.row.reasons]
-        runs: set[str] = set()
-        for table in tables:
-            runs.update(table.row.runs)
-        results = ModelResults(
-            benchmark,
-            _headline_places(benchmark, slug),
-            list(_joined(comparable)),
-            list(_joined(_by_runs(apart))),
-            runs,
-        )
-        parts.append(results)
+        if tables:
+            parts.append(_results(benchmark, slug, tables))
     return parts
+
+
+def _results(
+    benchmark: schema.BenchmarkBoard, slug: str, tables: Sequence[ModelTable]
+) -> ModelResults:
+    """The model's ``tables`` on a benchmark as its page shows them."""
+    comparable = [table for table in tables if not table.row.reasons]
+    apart = [table for table in tables if table.row.reasons]
+    runs: set[str] = set()
+    for table in tables:
+        runs.update(table.row.runs)
+    return ModelResults(
+        benchmark=benchmark,
+        places=_headline_places(benchmark, slug),
+        tables=list(_joined(comparable)),
+        apart=list(_joined(_by_runs(apart))),
+        runs=runs,
+    )
 
 
 def _tables_of_model(benchmark: schema.BenchmarkBoard, slug: str) -> list[ModelTable]:
@@ -86,10 +100,8 @@ def _tables_of_model(benchmark: schema.BenchmarkBoard, slug: str) -> list[ModelT
     return tables
 
 
-def _headline_places(
-    benchmark: schema.BenchmarkBoard, slug: str
-) -> list[tuple[ColumnView, schema.Ranking, schema.Cell]]:
-    """The rankings with a score of the model."""
+def _headline_places(benchmark: schema.BenchmarkBoard, slug: str) -> list[HeadlinePlace]:
+    """The model's places in the rankings that have a score of it."""
     headline_rows = benchmark.tables[0].rows
     places = []
     for ranking in benchmark.rankings:
@@ -97,7 +109,7 @@ def _headline_places(
             cell = row.cells.get(ranking.column.key)
             if row.model == slug and cell is not None:
                 view = ColumnView(ranking.column, drawn=headline_rows)
-                places.append((view, ranking, cell))
+                places.append(HeadlinePlace(view, ranking, cell))
     return places
 
 
@@ -112,32 +124,39 @@ def _by_runs(tables: Sequence[ModelTable]) -> list[ModelTable]:
 
 
 def _joined(tables: Iterable[ModelTable]) -> Iterator[ModelTable]:
-    """The tables; consecutive ones that break the same metrics down by the same groups make one
-    matrix.
-    """
+    """The tables, of which consecutive ones with groups of the same breakdown make one matrix."""
 
-    def kind(table: ModelTable) -> tuple[tuple[str, ...], bool, tuple[str, frozenset[str]] | None]:
-        return tuple(table.row.runs), table.row.blind, _breakdown(table)
-
-    for (_, _, breakdown), bundle in groupby(tables, key=kind):
+    for kind, bundle in groupby(tables, key=_TableKind.of):
         members = list(bundle)
-        matrix = None if breakdown is None else _matrix(members)
+        matrix = _matrix(members) if kind.breakdown else None
         if matrix is None:
             yield from members
         else:
             yield matrix
 
 
-def _breakdown(table: ModelTable) -> tuple[str, frozenset[str]] | None:
-    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items;
-    else None.
+@dataclass(frozen=True)
+class _TableKind:
+    """What tables that make one matrix have in common.
+
+    ``breakdown`` is empty for a table that is not of one breakdown's groups.
     """
-    breakdowns = {column.breakdown for column in table.columns} - {None}
-    metrics = frozenset(column.metric for column in table.columns)
-    grouped = frozenset(column.metric for column in table.columns if column.group is not None)
-    if len(breakdowns) != 1 or metrics != grouped:
-        return None
-    return str(breakdowns.pop()), metrics
+
+    runs: tuple[str, ...]
+    blind: bool
+    breakdown: str
+    metrics: frozenset[str]
+
+    @classmethod
+    def of(cls, table: ModelTable) -> _TableKind:
+        """The kind of a table; one of groups may end with a column of all items."""
+        runs, blind = tuple(table.row.runs), table.row.blind
+        breakdowns = {column.breakdown for column in table.columns if column.breakdown is not None}
+        metrics = frozenset(column.metric for column in table.columns)
+        grouped = {column.metric for column in table.columns if column.group is not None}
+        if len(breakdowns) != 1 or metrics != grouped:
+            return cls(runs, blind, "", frozenset())
+        return cls(runs, blind, breakdowns.pop(), metrics)
 
 
 def _matrix(members: Sequence[ModelTable]) -> ModelTable | None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from ..schema import board as schema
 from .tables import ColumnView, is_beside_its_model
 
 
 def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.BoardRow]]:
-    """Each benchmark's first headline score, and a row for every model that a benchmark
-    compares.
+    """The columns and rows of the overview.
+
+    Columns are each benchmark's first headline score; there is a row for every model that a
+    benchmark compares, sorted by rank.
     """
     rows = _headline_rows(board)
     columns = []
@@ -53,9 +55,12 @@ def _headline_rows(board: schema.Board) -> list[schema.BoardRow]:
     return list(by_model.values())
 
 
-class NotComparable(NamedTuple):
-    """A model's results on a benchmark that are not comparable: on how many of its tables, and why
-    (for the headline scores, if they are among them).
+@dataclass(frozen=True)
+class NotComparable:
+    """A model's results on a benchmark that are not comparable.
+
+    ``tables`` counts the tables with such results; the ``reasons`` are those of the headline
+    scores, if they are among them.
     """
 
     model: schema.BoardModel

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,15 +68,33 @@ def pages_of(
         served: whether `medtasks view` serves it, which has its own pages of samples.
     """
     environment = page_environment(board, samples=samples, served=served)
-    pages: dict[str, Callable[[], str]] = {}
+    pages = [
+        *_comparison_pages(board, downloads),
+        *_benchmark_pages(board, figures, downloads),
+        *_model_pages(board),
+    ]
+    if samples and not served:
+        pages.append(_Page("samples.html", "samples", dict))
+    pages.append(_Page("protocol.html", "protocol", dict))
+    return {page.name: partial(_rendered, environment, page) for page in pages}
 
-    def add(name: str, template: str, make_views: Callable[[], dict[str, object]]) -> None:
-        def render() -> str:
-            page = environment.get_template(f"{template}.html.j2")
-            return page.render(page=name, **make_views())
 
-        pages[name] = render
+@dataclass(frozen=True)
+class _Page:
+    """A page's file name, its template, and a function that makes what the template shows."""
 
+    name: str
+    template: str
+    make_views: Callable[[], Mapping[str, object]]
+
+
+def _rendered(environment: Environment, page: _Page) -> str:
+    template = environment.get_template(f"{page.template}.html.j2")
+    return template.render(page=page.name, **page.make_views())
+
+
+def _comparison_pages(board: Board, downloads: Sequence[Download]) -> Iterator[_Page]:
+    """The overview of all models, and the comparison of two."""
     columns, rows = all_models(board)
     overview = {
         "charts": overview_charts(board),
@@ -85,24 +104,33 @@ def pages_of(
         "choices": _choices(board.models.values()),
         "downloads": _downloads_by_benchmark(board, downloads),
     }
-    add("index.html", "index", lambda: overview)
+    yield _Page("index.html", "index", lambda: overview)
+    # the two models to compare until others are chosen are the first two of the overview
+    best = [row.model for row in rows[:2]]
+    compared = {"chosen": _models_by_name(board), "best": best}
+    yield _Page("compare.html", "compare", lambda: compared)
+
+
+def _benchmark_pages(
+    board: Board, figures: Files, downloads: Sequence[Download]
+) -> Iterator[_Page]:
+    """A page for each benchmark, which offers the whole archive, too."""
     archives = downloads_of(download for download in downloads if download.format == "ZIP")
     for benchmark in board.benchmarks:
         name = benchmark.name
         files = {plot: paths for (owner, plot), paths in figures.items() if owner == name}
         offered = [*archives, *downloads_of(downloads, name)]
         views = partial(_benchmark_views, board, benchmark, files, offered)
-        add(f"benchmark-{name}.html", "benchmark", views)
-    models = sorted(board.models.values(), key=lambda model: (model.name.casefold(), model.slug))
-    for model in models:
-        add(f"model-{model.slug}.html", "model", partial(_model_views, board, model))
-    # the two models to compare until others are chosen are the first two of the overview
-    compared: dict[str, object] = {"chosen": models, "best": [row.model for row in rows[:2]]}
-    add("compare.html", "compare", lambda: compared)
-    if samples and not served:
-        add("samples.html", "samples", dict)
-    add("protocol.html", "protocol", dict)
-    return pages
+        yield _Page(f"benchmark-{name}.html", "benchmark", views)
+
+
+def _model_pages(board: Board) -> Iterator[_Page]:
+    for model in _models_by_name(board):
+        yield _Page(f"model-{model.slug}.html", "model", partial(_model_views, board, model))
+
+
+def _models_by_name(board: Board) -> list[BoardModel]:
+    return sorted(board.models.values(), key=lambda model: (model.name.casefold(), model.slug))
 
 
 def _downloads_by_benchmark(
@@ -212,8 +240,10 @@ def page_environment(
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of a template shows: of texts, also what a page would not. The filter
-    ``forceescape`` leaves the values of a form's fields unchanged, which are sent back."""
+    """The value of a template's expression; characters that a page would not show are written out.
+
+    The filter ``forceescape`` leaves the values of a form's fields unchanged, which are sent back.
+    """
     return visible(value) if type(value) is str else value
 
 
