@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,38 +46,53 @@ class MethodsSource:
 
     @classmethod
     def of(cls, board: Board, benchmark: BenchmarkBoard) -> MethodsSource:
-        table = benchmark.tables[0]
-        rankings = {ranking.column.key: ranking for ranking in benchmark.rankings}
-        scores = []
-        for column in table.columns:
-            cells = [row.cells[column.key] for row in table.rows if column.key in row.cells]
-            valued = [cell for cell in cells if cell.value is not None]
-            for signature in dict.fromkeys(cell.signature for cell in valued):
-                alike = tuple(cell for cell in valued if cell.signature == signature)
-                scores.append(ReportedScore(column, signature, alike, rankings.get(column.key)))
-        keys = dict.fromkeys(key for row in table.rows for key in row.runs)
-        runs = tuple(board.runs[key] for key in keys if key in board.runs)
-        return cls(board, benchmark, tuple(scores), runs)
+        """The scores and runs of a benchmark's comparable rows."""
+        scores: list[ReportedScore] = []
+        run_keys: dict[str, None] = {}
+        for column in benchmark.tables[0].columns:
+            scores += _reported_scores(benchmark, column)
+        for row in benchmark.tables[0].rows:
+            run_keys |= dict.fromkeys(row.runs)
+        runs = [board.runs[key] for key in run_keys if key in board.runs]
+        return cls(board, benchmark, tuple(scores), tuple(runs))
 
     @property
     def scopes(self) -> dict[str, ReportedScore]:
         """The first score of each task or group."""
-        found: dict[str, ReportedScore] = {}
+        scopes: dict[str, ReportedScore] = {}
         for score in self.scores:
-            found.setdefault(score.scope, score)
-        return found
+            scopes.setdefault(score.scope, score)
+        return scopes
 
     def values(self, part: str) -> list[str]:
         """The values of one part of the signatures, each once."""
-        return [*dict.fromkeys(score.parts[part] for score in self.scores if part in score.parts)]
+        values: dict[str, None] = {}
+        for score in self.scores:
+            if part in score.parts:
+                values[score.parts[part]] = None
+        return list(values)
 
     def by_value(self, facts: Callable[[BoardRun], Mapping[str, str]]) -> dict[str, list[str]]:
-        """The tasks by what the runs state of them; only tasks of the headline scores count."""
-        members = dict.fromkeys(task for tasks in self.benchmark.members.values() for task in tasks)
-        found: dict[str, dict[str, None]] = {}
+        """The tasks by what the runs state about them; only tasks of the headline scores count."""
+        members: dict[str, None] = {}
+        for tasks in self.benchmark.members.values():
+            members |= dict.fromkeys(tasks)
+        tasks_by_value: dict[str, dict[str, None]] = {}
         for run in self.runs:
             stated = facts(run)
             for task in members or stated:
                 if task in stated:
-                    found.setdefault(stated[task], {})[task] = None
-        return {value: [*tasks] for value, tasks in found.items()}
+                    tasks_by_value.setdefault(stated[task], {})[task] = None
+        return {value: list(tasks) for value, tasks in tasks_by_value.items()}
+
+
+def _reported_scores(benchmark: BenchmarkBoard, column: BoardColumn) -> Iterator[ReportedScore]:
+    """The scores of a column of the headline table, by signature."""
+    cells: dict[str, list[Cell]] = {}
+    for row in benchmark.tables[0].rows:
+        cell = row.cells.get(column.key)
+        if cell is not None and cell.value is not None:
+            cells.setdefault(cell.signature, []).append(cell)
+    rankings = {ranking.column.key: ranking for ranking in benchmark.rankings}
+    for signature, alike in cells.items():
+        yield ReportedScore(column, signature, tuple(alike), rankings.get(column.key))

@@ -54,8 +54,10 @@ def citations(paragraphs: Sequence[Paragraph]) -> list[str]:
     keys: dict[str, None] = {}
     for paragraph in paragraphs:
         for sentence in (*paragraph.sentences, *paragraph.items):
-            keys |= dict.fromkeys(piece.key for piece in sentence if isinstance(piece, Citation))
-    return [*keys]
+            for piece in sentence:
+                if isinstance(piece, Citation):
+                    keys[piece.key] = None
+    return list(keys)
 
 
 # --- Markdown ---

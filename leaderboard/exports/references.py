@@ -34,4 +34,10 @@ def own_entry(board: Board) -> str:
     """The entry of medtasks, with the version that made the board."""
     version = latex_escaped(board.medtasks)
     title = "{medtasks}: Medical Vision-Language Benchmarks as Task Plug-ins for {lmms-eval}"
-    return f"@misc{{medtasks,\n  key = {{medtasks}},\n  title = {{{title}}},\n  note = {{Version {version}}}\n}}"
+    return (
+        "@misc{medtasks,\n"
+        "  key = {medtasks},\n"
+        f"  title = {{{title}}},\n"
+        f"  note = {{Version {version}}}\n"
+        "}"
+    )

@@ -19,19 +19,22 @@ _METHODS: dict[str, Sentence] = {
         Citation("franco2019comparative"),
     ),
     STUDENT: (
-        "of scores without bounds are Student's t with the standard error of a jackknife over clusters ",
+        (
+            "of scores without bounds are Student's t with the standard error of a jackknife over "
+            "clusters "
+        ),
         Citation("efron1993introduction"),
     ),
 }
 """Interval methods in words, by the name that scores have for them (`medtasks.stats.intervals`)."""
 _PAIRS = (
-    "Models were compared in pairs on the items that both have, by a test that flips the signs of the clusters' "
-    "contributions to the difference; the interval of a difference holds what this test does not reject."
+    "Models were compared in pairs on the items that both have, by a test that flips the signs of "
+    "the clusters' contributions to the difference; the interval of a difference holds what this "
+    "test does not reject."
 )
-
 _TIES = (
-    ", and include those of all models that the corrected tests do not tell apart; models that share a letter do not "
-    "differ significantly at the 5 % level "
+    ", and include those of all models that the corrected tests do not tell apart; models that "
+    "share a letter do not differ significantly at the 5 % level "
 )
 
 
