@@ -18,6 +18,8 @@ from medtasks.catalog.task_package import OURS
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs
+from medtasks.metrics.bleu import Bleu
+from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.facts import NO_FACTS, Bounds, MetricFacts, Unit
 from medtasks.metrics.item_metrics import (
@@ -29,8 +31,8 @@ from medtasks.metrics.item_metrics import (
     judged_mean,
 )
 from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.lexical import Bleu, Chrf, Rouge
 from medtasks.metrics.meteor import Meteor
+from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
 
 _TEXTS: tuple[Any, ...] = (

@@ -18,7 +18,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from medtasks.metrics import registry
-from medtasks.metrics.lexical import Bleu, matched_ngrams, tokenize_13a
+from medtasks.metrics.bleu import Bleu, tokenize_13a
+from medtasks.metrics.ngrams import matched_ngrams
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 
 AWKWARD = (

@@ -10,7 +10,7 @@ from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import load_spec
 from medtasks.core.settings import using
-from medtasks.metrics.lexical import Chrf
+from medtasks.metrics.chrf import Chrf
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.scored_samples import scored_samples
