@@ -2,7 +2,7 @@
 
 A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric
 over whole items. A task file declares them (``metadata.errors``) by the texts of gold and answer,
-compared after `medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its
+compared after `medtasks.metrics.normalisation.normalise`; the text of an option counts, not its
 letter. A rate of errors is over the cases with an answer, whose number is printed beside it. In a
 rate of correct outcomes, a case without an answer counts as incorrect.
 """
@@ -24,8 +24,8 @@ from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import DataError, MedtasksError
-from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.item_metrics import ErrorRate, declared_rate
+from medtasks.metrics.normalisation import normalise
 from medtasks.metrics.registry import registered_metric
 
 

@@ -27,208 +27,17 @@ from __future__ import annotations
 
 import json
 import re
-import string
-import unicodedata
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from enum import IntEnum
+from typing import Any, NamedTuple
 
-from medtasks.answers.markup import plain_text, reply_text, split_units
+from medtasks.answers.markup import plain_text, reply_text
 from medtasks.answers.stated_confidence import without_confidence
+from medtasks.metrics.answer_options import answer_options
+from medtasks.metrics.normalisation import has_content
 
 VERSION = "3"
 """Bumped when a rule changes; part of the signature of every metric based on matches."""
-NORMALISED = "normalised-v2"
-"""The rules of :func:`normalise` in signatures."""
-
-_LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
-_REPLACED = str.maketrans(
-    dict.fromkeys("‐‑‒–—−", "-") | {"⁄": "/", "&": " and "} | dict.fromkeys("'’‘")
-)
-_QUOTED_LINE = re.compile(r"^[ \t]{0,3}[>+][ \t]{1,3}(?![\d.<>])", re.MULTILINE)
-_IN_NUMBER = re.compile(r"(?<=\d)[./](?=\d)|(?<![\w.])\.(?=\d)|(?<![\w.)\-])-(?=\.?\d)")
-_SYMBOLS = "%‰°+<>=±×÷≤≥≠≈→"
-_BESIDE_SYMBOL = re.compile(rf" ?([{_SYMBOLS}]) ?")
-_TAG = re.compile(
-    r"(?<!<)<+(?:b|i|u|em|strong|code|sub|sup|span|p|br|answer)>+"
-)  # the slash is gone by then
-_ARTICLES = frozenset(("a", "an", "the"))
-
-
-@lru_cache(maxsize=2**15)  # options are compared with every answer
-def normalise(text: str) -> str:
-    """``text`` as it is compared: Unicode NFKC, case folded, without markup, punctuation and
-    articles.
-
-    Underscores, hyphens and blanks are one blank each. Numbers keep their decimal points, slashes
-    and signs, symbols that carry meaning (``%``, ``+``, ``<``) stay, ``&`` is *and*, letters of all
-    scripts are kept. An article stays if it is the last word (``type A``). A unit is a word of its
-    own (``11-20mm``). Idempotent.
-
-    >>> normalise("The **Needle_Driver**."), normalise("-1.5 %"), normalise("Type A")
-    ('needle driver', '-1.5%', 'type a')
-    """
-    text = _QUOTED_LINE.sub("", _LATEX.sub("", unicodedata.normalize("NFKC", text)))
-    text = split_units(_folded(text).translate(_REPLACED))
-    kept = {match.start() for match in _IN_NUMBER.finditer(text)}
-    kept.update(
-        place
-        for place, one in enumerate(text)
-        if one in _SYMBOLS or unicodedata.category(one)[0] in "LMN"
-    )
-    text = _folded(
-        "".join(character if place in kept else " " for place, character in enumerate(text))
-    )
-    words = _TAG.sub(" ", _joined(text.split())).split()
-    return _joined([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
-
-
-def _folded(text: str) -> str:
-    """Caseless compatibility form (Unicode, section 3.13, definition D146), without format
-    characters.
-    """
-    for _ in range(2):
-        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
-    return "".join(character for character in text if unicodedata.category(character) != "Cf")
-
-
-def _joined(words: Sequence[str]) -> str:
-    return _BESIDE_SYMBOL.sub(r"\1", " ".join(words))
-
-
-def closed_answer_matches(
-    response: str, answers: Sequence[str], choices: Sequence[str] = (), multi_select: bool = False
-) -> bool:
-    """Whether ``response``, raw or filtered, selects exactly ``answers``, by the rules in this
-    module's docstring.
-
-    ``answers`` are texts of ``choices``, or their letters; several imply ``multi_select``. A
-    question without options has no choices.
-
-    >>> choices = ["hand", "forceps", "bovie"]
-    >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in ("B) Forceps.", "A) Forceps")]
-    [True, False]
-    """
-    options = _Options(choices, answers)
-    several = multi_select or len(options.expected) > 1
-    selected = _selected(response, options.several if several else options.single)
-    return bool(options.expected) and selected == options.expected
-
-
-_SEPARATOR = re.compile(r"[,、;/&\n•·]|\band\b", re.IGNORECASE)
-_LETTER = re.compile(
-    r"[\W_]{0,16}(?P<noun>(?i:options?|choices?|letters?)\b[\s:#]{0,4})?[(\[{\"']{0,3}(?P<letter>[A-Za-z])"
-    r"(?P<sep>[\"']{0,2}\s{0,3}[)\]}.:,–—]{1,3}[\"']{0,2}\s{0,4}|[\"']{1,2}\s{0,4}|\s{1,4}-{1,2}\s{1,4}|-\s{1,4}|\s{1,4}|$)"
-    r"(?P<rest>.*)",
-    re.DOTALL,
-)
-_TRAILING_LETTER = re.compile(
-    r"[(\[](?:option\s{1,3})?(?P<letter>[A-Za-z])[)\]][\s.!\"'}\]]{0,6}$", re.IGNORECASE
-)
-_ENUMERATED = re.compile(r"[^\w\n]{0,6}\d{1,2}[.)]\s{1,4}(?=\S)")
-_OWN_LETTER = re.compile(r"\s{0,3}\(?(?P<letter>[A-Z])[.):]\s{0,4}(?P<text>\S.*)", re.DOTALL)
-
-
-class _Options:
-    """The texts that a reply may select: the choices, and answers not among them (which have no
-    letter).
-    """
-
-    def __init__(self, choices: Sequence[str], answers: Sequence[str]) -> None:
-        lettered = zip(map(_OWN_LETTER.fullmatch, choices), string.ascii_uppercase, strict=False)
-        texts = [match["text"] for match, own in lettered if match and match["letter"] == own]
-        self._lettered = len(choices)
-        self._index(texts if len(texts) == len(choices) else choices)
-        raw = list(choices)
-        known = [raw.index(answer) if answer in raw else self.one(answer) for answer in answers]
-        missing = [answer for answer, index in zip(answers, known, strict=True) if index is None]
-        self._index([*self._texts, *missing])
-        found = [
-            self.one(answer) if index is None else index
-            for answer, index in zip(answers, known, strict=True)
-        ]
-        self.expected = frozenset(self._same[index] for index in found if index is not None)
-
-    def _index(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._form: Callable[[str], str] = normalise
-        self._forms = [normalise(text) for text in texts]
-        if "" in self._forms or len({*self._forms}) < len(
-            {*texts}
-        ):  # they differ only in what `normalise` removes
-            self._form = _verbatim
-            self._forms = [_verbatim(text) for text in texts]
-        self._place: dict[str, int] = {}
-        names = [form or text for form, text in zip(self._forms, texts, strict=True)]
-        self._same = [self._place.setdefault(name, place) for place, name in enumerate(names)]
-        letters = any(
-            len(form) == 1 and form.isalpha() for form in map(normalise, texts[: self._lettered])
-        )
-        self._letters = "" if letters else string.ascii_uppercase[: self._lettered]
-        self._longest = 1 + max((len(_SEPARATOR.findall(text)) for text in texts), default=0)
-
-    def single(self, text: str) -> frozenset[int] | None:
-        """The one option that the whole of ``text`` is."""
-        index = self.one(text)
-        return None if index is None else frozenset((index,))
-
-    def several(self, text: str) -> frozenset[int] | None:
-        """The options that ``text`` lists and nothing else; longest texts first, from the left."""
-        edges = [
-            0,
-            *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()),
-            len(text),
-        ]
-        pieces = zip(edges[::2], edges[1::2], strict=True)  # between separators
-        spans = [(begin, end) for begin, end in pieces if _counts(text[begin:end])]
-        tails: list[frozenset[int] | None] = [None] * len(spans) + [
-            frozenset()
-        ]  # what each span and those after it are
-        for first in reversed(range(len(spans))):
-            for last in reversed(range(first, min(len(spans), first + self._longest + 1))):
-                tail = tails[last + 1]
-                index = None if tail is None else self.one(text[spans[first][0] : spans[last][1]])
-                if tail is not None and index is not None:
-                    tails[first] = tail | {index}
-                    break
-        return tails[0] or None
-
-    def one(self, text: str) -> int | None:
-        """The option that ``text`` is by its text, its letter or both; None for anything else."""
-        index = self._read(text)
-        listed = _ENUMERATED.match(text) if index is None else None
-        return self._read(text[listed.end() :]) if listed else index
-
-    def _read(self, text: str) -> int | None:
-        whole = self._place.get(self._form(text))
-        match = _LETTER.match(text)
-        index = self._letters.find(match["letter"].upper()) if match else -1
-        if match is not None and index >= 0:
-            explicit = bool(match["noun"]) or match["sep"].strip() != ""
-            # "A. forceps" is a letter and a text although "A forceps" is an article and a text
-            if whole is not None and not (
-                explicit and index == 0 and _LETTER.match(self._texts[whole]) is None
-            ):
-                return whole
-            if not _counts(match["rest"]) or self._form(match["rest"]) == self._forms[index] != "":
-                return self._same[index]
-            return None
-        if whole is not None:
-            return whole
-        trailing = _TRAILING_LETTER.search(text[-24:])
-        index = self._letters.find(trailing["letter"].upper()) if trailing else -1
-        if trailing is None or index < 0:
-            return None
-        before = text[: len(text) - len(text[-24:]) + trailing.start()]
-        return self._same[index] if self._form(before) == self._forms[index] != "" else None
-
-
-def _verbatim(text: str) -> str:
-    return " ".join(_folded(text).split())
-
-
-def _counts(text: str) -> bool:
-    return normalise(text) != ""
-
 
 _LABEL = re.compile(
     r"(?:(?<![^\W_])(?P<final>final[\s_-]{1,3})?(?:answers?|ans\.?|response|(?:correct|best|right|chosen|selected)\s{1,3}"
@@ -248,9 +57,29 @@ _KEYS = (
     "selected",
     "selection",
 )
-_SAID, _LABELLED, _FINAL = 0, 1, 2
 
 _Read = Callable[[str], "frozenset[int] | None"]
+"""The options that a text selects; None if it is not a selection."""
+
+
+def closed_answer_matches(
+    response: str, answers: Sequence[str], choices: Sequence[str] = (), multi_select: bool = False
+) -> bool:
+    """Whether ``response``, raw or filtered, selects exactly ``answers``, by the rules in this
+    module's docstring.
+
+    ``answers`` are texts of ``choices``, or their letters; several imply ``multi_select``. A
+    question without options has no choices.
+
+    >>> choices = ["hand", "forceps", "bovie"]
+    >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in ("B) Forceps.", "A) Forceps")]
+    [True, False]
+    """
+    options, expected = answer_options(choices, answers)
+    if not expected:
+        return False
+    several = multi_select or len(expected) > 1
+    return _selected(response, options.several if several else options.single) == expected
 
 
 def _selected(response: str, read: _Read) -> frozenset[int] | None:
@@ -258,37 +87,75 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
     reply = reply_text(response)
     if reply == "[empty]":
         return None
-    plain = plain_text(_from_json(_FENCE.sub("", reply).strip()))
-    whole = read(plain)
+    text = plain_text(_from_json(_FENCE.sub("", reply).strip()))
+    whole = read(text)
     if whole is not None:
         return whole
-    plain = without_confidence(plain)
-    labels = []
-    for label in _LABEL.finditer(plain):
-        before = plain[max(0, label.start() - 12) : label.start()].rpartition("\n")[2]
-        if not label["above"] or not any(character.isalnum() for character in before):
-            labels.append(label)
-    ends = [
-        *(label.start() for label in labels[1:]),
-        len(plain),
-    ]  # the text after a label ends at the next one
-    segments = []
+    text = without_confidence(text)
+    labelled = _labelled_selections(text, read)
+    if not labelled:
+        return _lines(text, read, at_end=True)
+    return _decided(labelled)
+
+
+class _Rank(IntEnum):
+    """How strongly a label says that an answer follows."""
+
+    SAID = 0
+    LABELLED = 1
+    FINAL = 2
+
+
+class _Labelled(NamedTuple):
+    """What the text after a label selects."""
+
+    rank: _Rank
+    selection: frozenset[int] | None
+
+
+def _labelled_selections(text: str, read: _Read) -> list[_Labelled]:
+    """What each label introduces, up to the next one; labels without any content are left out."""
+    labels = [label for label in _LABEL.finditer(text) if _is_label(label)]
+    ends = [label.start() for label in labels[1:]]
+    ends.append(len(text))
+    labelled = []
     for label, end in zip(labels, ends, strict=False):
-        explicit = label["sign"] or label["colon"] or label["above"]
-        rank = _SAID if not explicit else _FINAL if label["final"] else _LABELLED
-        text = plain[label.end() : end]
-        if _counts(text):
-            segments.append((rank, _lines(text, read, at_end=False)))
-    if not segments:
-        return _lines(plain, read, at_end=True)
-    top, deciding = max((rank, place) for place, (rank, _) in enumerate(segments))
-    answer = segments[deciding][1]
-    others = {
-        selection
-        for place, (rank, selection) in enumerate(segments)
-        if selection is not None and (rank == top or place > deciding)
-    }
-    return answer if others == {answer} else None
+        introduced = text[label.end() : end]
+        if has_content(introduced):
+            selection = _lines(introduced, read, at_end=False)
+            labelled.append(_Labelled(_rank(label), selection))
+    return labelled
+
+
+def _is_label(match: re.Match[str]) -> bool:
+    """Whether it is a label: one that is followed by a line break has nothing before it in its
+    line.
+    """
+    if not match["above"]:
+        return True
+    before = match.string[max(0, match.start() - 12) : match.start()].rpartition("\n")[2]
+    return not any(character.isalnum() for character in before)
+
+
+def _rank(label: re.Match[str]) -> _Rank:
+    if not (label["sign"] or label["colon"] or label["above"]):
+        return _Rank.SAID
+    return _Rank.FINAL if label["final"] else _Rank.LABELLED
+
+
+def _decided(labelled: Sequence[_Labelled]) -> frozenset[int] | None:
+    """The selection of the last label of the highest rank; None if another one of its rank, or a
+    later one, selects something else.
+    """
+    highest = max(label.rank for label in labelled)
+    deciding = max(place for place, label in enumerate(labelled) if label.rank == highest)
+    answer = labelled[deciding].selection
+    selections = set()
+    for place, label in enumerate(labelled):
+        counts = label.rank == highest or place > deciding
+        if counts and label.selection is not None:
+            selections.add(label.selection)
+    return answer if selections == {answer} else None
 
 
 def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
@@ -298,13 +165,19 @@ def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
     whole = read(text)
     if whole is not None:
         return whole
-    lines = [read(line) for line in text.split("\n") if _counts(line)]
-    places = [place for place, selection in enumerate(lines) if selection is not None]
-    if not places or places[-1] - places[0] + 1 != len(places):
+    selections = [read(line) for line in text.split("\n") if has_content(line)]
+    places = [place for place, selection in enumerate(selections) if selection is not None]
+    if not places:
         return None
-    if places[0] != 0 and not (at_end and places[-1] == len(lines) - 1):
+    first, last = places[0], places[-1]
+    if last - first + 1 != len(places):
         return None
-    return frozenset[int]().union(*(selection for selection in lines if selection is not None))
+    if first != 0 and not (at_end and last == len(selections) - 1):
+        return None
+    chosen: set[int] = set()
+    for selection in selections:
+        chosen.update(selection or ())
+    return frozenset(chosen)
 
 
 def _from_json(text: str) -> str:
@@ -316,9 +189,17 @@ def _from_json(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     if isinstance(loaded, dict):
-        fields = {str(key).casefold(): value for key, value in loaded.items()}
-        loaded = next((fields[key] for key in _KEYS if key in fields), None)
-    listed = loaded if isinstance(loaded, list) else [loaded]
-    if not all(isinstance(item, (str, int, float)) for item in listed):
+        loaded = _answer_field(loaded)
+    answers = loaded if isinstance(loaded, list) else [loaded]
+    if not all(isinstance(answer, (str, int, float)) for answer in answers):
         return text
-    return "\n".join(str(item) for item in listed)
+    return "\n".join(str(answer) for answer in answers)
+
+
+def _answer_field(reply: dict[str, Any]) -> Any:
+    """The value of the first key that names an answer; None without one."""
+    fields = {key.casefold(): value for key, value in reply.items()}
+    for key in _KEYS:
+        if key in fields:
+            return fields[key]
+    return None

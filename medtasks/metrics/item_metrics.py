@@ -17,9 +17,9 @@ import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.metrics.base import Array, Installed, MeanMetric, sign
-from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.facts import NO_FACTS, MetricFacts
+from medtasks.metrics.normalisation import NORMALISED, normalise
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
 
 CLOSED = {

@@ -19,8 +19,8 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import failed
 from medtasks.core.schema import Keys, shown, suggestion, unknown
 from medtasks.core.text import first_names
-from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.normalisation import normalise
 from medtasks.metrics.registry import get_metric
 from medtasks.validate.functions import is_metric
 from medtasks.validate.options import options_of

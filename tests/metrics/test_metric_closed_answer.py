@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.metrics.closed_answer import closed_answer_matches, normalise
+from medtasks.metrics.closed_answer import closed_answer_matches
+from medtasks.metrics.normalisation import normalise
 
 TOOLS = ("hand", "forceps", "bovie", "needledriver")
 TASKS = ("Knot_Tying", "Needle_Passing", "Suturing")

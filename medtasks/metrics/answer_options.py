@@ -1,0 +1,179 @@
+"""The options of a closed question, and which of them a text is or lists."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Sequence
+
+from medtasks.metrics.normalisation import has_content, normalise, verbatim
+
+_SEPARATOR = re.compile(r"[,、;/&\n•·]|\band\b", re.IGNORECASE)
+_LETTER = re.compile(
+    r"[\W_]{0,16}(?P<noun>(?i:options?|choices?|letters?)\b[\s:#]{0,4})?[(\[{\"']{0,3}(?P<letter>[A-Za-z])"
+    r"(?P<sep>[\"']{0,2}\s{0,3}[)\]}.:,–—]{1,3}[\"']{0,2}\s{0,4}|[\"']{1,2}\s{0,4}|\s{1,4}-{1,2}\s{1,4}|-\s{1,4}|\s{1,4}|$)"
+    r"(?P<rest>.*)",
+    re.DOTALL,
+)
+_TRAILING_LETTER = re.compile(
+    r"[(\[](?:option\s{1,3})?(?P<letter>[A-Za-z])[)\]][\s.!\"'}\]]{0,6}$", re.IGNORECASE
+)
+_ENUMERATED = re.compile(r"[^\w\n]{0,6}\d{1,2}[.)]\s{1,4}(?=\S)")
+_OWN_LETTER = re.compile(r"\s{0,3}\(?(?P<letter>[A-Z])[.):]\s{0,4}(?P<text>\S.*)", re.DOTALL)
+
+
+class AnswerOptions:
+    """The texts that a reply may select; the first ones, the choices, have a letter each.
+
+    An option is known by its place; equal texts have the place of the first of them.
+    """
+
+    def __init__(self, texts: Sequence[str], lettered: int) -> None:
+        self._texts = texts
+        self._form: Callable[[str], str] = normalise
+        self._forms = [normalise(text) for text in texts]
+        if "" in self._forms or len(set(self._forms)) < len(set(texts)):
+            self._form = verbatim  # they differ only in what `normalise` removes
+            self._forms = [verbatim(text) for text in texts]
+        self._place_of_form: dict[str, int] = {}
+        self._first_equal: list[int] = []
+        for place, (form, text) in enumerate(zip(self._forms, texts, strict=True)):
+            self._first_equal.append(self._place_of_form.setdefault(form or text, place))
+        self._letters = string.ascii_uppercase[:lettered]
+        if any(_is_letter(normalise(text)) for text in texts[:lettered]):
+            self._letters = ""
+        separators = [len(_SEPARATOR.findall(text)) for text in texts]
+        self._most_pieces = 1 + max(separators, default=0)
+
+    def first_equal(self, place: int) -> int:
+        """The place of the first option with the same text."""
+        return self._first_equal[place]
+
+    def single(self, text: str) -> frozenset[int] | None:
+        """The one option that the whole of ``text`` is."""
+        place = self.place_of(text)
+        return None if place is None else frozenset((place,))
+
+    def several(self, text: str) -> frozenset[int] | None:
+        """The options that ``text`` lists and nothing else; longest texts first, from the left."""
+        spans = _spans_between_separators(text)
+        # the options that each span and those after it list; None if they list anything else
+        listed: list[frozenset[int] | None] = [None] * len(spans)
+        listed.append(frozenset())
+        for first in reversed(range(len(spans))):
+            end = min(len(spans), first + self._most_pieces + 1)
+            for last in reversed(range(first, end)):
+                rest = listed[last + 1]
+                if rest is None:
+                    continue
+                place = self.place_of(text[spans[first][0] : spans[last][1]])
+                if place is not None:
+                    listed[first] = rest | {place}
+                    break
+        return listed[0] or None
+
+    def place_of(self, text: str) -> int | None:
+        """The option that ``text``, which may be enumerated, is by its text, its letter or both.
+
+        None for anything else.
+        """
+        place = self._named_place(text)
+        if place is not None:
+            return place
+        number = _ENUMERATED.match(text)
+        return None if number is None else self._named_place(text[number.end() :])
+
+    def _named_place(self, text: str) -> int | None:
+        whole = self._place_of_form.get(self._form(text))
+        match = _LETTER.match(text)
+        place = self._place_of_letter(match)
+        if match is not None and place is not None:
+            if whole is not None and not self._begins_with_letter(match, place, whole):
+                return whole
+            if not has_content(match["rest"]) or self._is_text(place, match["rest"]):
+                return self._first_equal[place]
+            return None
+        if whole is not None:
+            return whole
+        return self._place_before_letter(text)
+
+    def _place_of_letter(self, match: re.Match[str] | None) -> int | None:
+        """The option whose letter was matched, if it has one."""
+        place = -1 if match is None else self._letters.find(match["letter"].upper())
+        return None if place < 0 else place
+
+    def _begins_with_letter(self, match: re.Match[str], place: int, whole: int) -> bool:
+        """Whether a text that is an option begins with the letter A all the same.
+
+        "A. forceps" is a letter and a text, although "A forceps" is an article and a text.
+        """
+        is_explicit = bool(match["noun"]) or match["sep"].strip() != ""
+        return is_explicit and place == 0 and _LETTER.match(self._texts[whole]) is None
+
+    def _place_before_letter(self, text: str) -> int | None:
+        """The option whose text is followed by its letter, such as ``forceps (B)``."""
+        begin = max(0, len(text) - 24)  # so that long texts are not searched
+        match = _TRAILING_LETTER.search(text[begin:])
+        place = self._place_of_letter(match)
+        if match is None or place is None:
+            return None
+        before = text[: begin + match.start()]
+        return self._first_equal[place] if self._is_text(place, before) else None
+
+    def _is_text(self, place: int, text: str) -> bool:
+        form = self._forms[place]
+        return form != "" and self._form(text) == form
+
+
+def answer_options(
+    choices: Sequence[str], answers: Sequence[str]
+) -> tuple[AnswerOptions, frozenset[int]]:
+    """The options of a question, and the places of its ``answers``, which are texts or letters of
+    ``choices``.
+
+    Answers that are neither are options without a letter.
+    """
+    texts = _without_own_letters(choices)
+    options = AnswerOptions(texts, len(choices))
+    places: list[int | None] = []
+    further: list[str] = []
+    for answer in answers:
+        place = choices.index(answer) if answer in choices else options.place_of(answer)
+        places.append(place)
+        if place is None:
+            further.append(answer)
+    options = AnswerOptions([*texts, *further], len(choices))
+    expected: set[int] = set()
+    for answer, place in zip(answers, places, strict=True):
+        found = options.place_of(answer) if place is None else place
+        if found is not None:
+            expected.add(options.first_equal(found))
+    return options, frozenset(expected)
+
+
+def _without_own_letters(choices: Sequence[str]) -> Sequence[str]:
+    """The choices without their letters, if every one begins with the letter of its place."""
+    if len(choices) > len(string.ascii_uppercase):
+        return choices
+    texts = []
+    for letter, choice in zip(string.ascii_uppercase, choices, strict=False):
+        match = _OWN_LETTER.fullmatch(choice)
+        if match is None or match["letter"] != letter:
+            return choices
+        texts.append(match["text"])
+    return texts
+
+
+def _spans_between_separators(text: str) -> list[tuple[int, int]]:
+    """Where the pieces between separators begin and end, without those that have no content."""
+    spans = []
+    begin = 0
+    for separator in _SEPARATOR.finditer(text):
+        spans.append((begin, separator.start()))
+        begin = separator.end()
+    spans.append((begin, len(text)))
+    return [(begin, end) for begin, end in spans if has_content(text[begin:end])]
+
+
+def _is_letter(text: str) -> bool:
+    return len(text) == 1 and text.isalpha()
