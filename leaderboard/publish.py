@@ -10,7 +10,7 @@ from typing import Any
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.replacement import recover_directory
-from medtasks.runs.find import NO_RUN, no_run
+from medtasks.runs.find import no_run
 from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
 
 from .board.build import build_board
@@ -76,7 +76,7 @@ def board_of(
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
         if not runs:
-            refused = [entry for entry in refused if entry.reason != NO_RUN]
+            refused = [entry for entry in refused if entry.has_run]
     board = build_board(runs, refused, demonstration=demonstration, **options)
     board = with_claims(board, claims)
     if key:
@@ -141,7 +141,7 @@ def _nothing_to_show(board: Board, results: Sequence[Path]) -> UsageError:
     """The error that no run is on the board, with the reasons."""
     reasons = []
     for refused in board.refused:
-        if refused.reason != NO_RUN:
+        if refused.has_run:
             reasons.append(f"{refused.folder}: {refused.reason.rstrip('.')}")
     if not reasons:
         return no_run(results[0])

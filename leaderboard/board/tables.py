@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from medtasks.runs.signature import has_unknown_prompts
 from medtasks.scoring.verification_outcome import unverified_note
 
-from ..rank.apart import coverage_notes
+from ..rank.apart import task_coverage_note
 from ..rank.candidates import VerificationLevel
 from ..rank.comparability import ComparabilityGroup, ComparabilityGroups
 from ..schema.board import BoardColumn, BoardRow, BoardTable, Cell
@@ -134,7 +134,9 @@ def _table_notes(columns: Iterable[BoardColumn], groups: ComparabilityGroups) ->
         if group.ranked and group.level == VerificationLevel.SUBMITTED_SCORES:
             claimed.add(task)
         for run in group.ranked.values():
-            coverage.update(coverage_notes(run, task))
+            note = task_coverage_note(run, task)
+            if note is not None:
+                coverage.add(note)
     unusual -= unknown
     if unusual:
         yield (

@@ -80,7 +80,7 @@ def collect(
         if links:
             what = "is a link" if len(links) == 1 else "are links"
             name = name_below(run.directory, paths)
-            refused.append((name, f"{first_names(links)} {what}; {COPY}"))
+            refused.append(Refused(folder=name, reason=f"{first_names(links)} {what}; {COPY}"))
         else:
             runs.append(run)
     store = store or RunStore(None)
@@ -94,7 +94,7 @@ def collect(
             fault = machine_fault(error)
             if fault is not None:
                 raise fault from error
-            refused.append((submission_name(run), _refusal(error, run)))
+            refused.append(Refused(folder=submission_name(run), reason=_refusal(error, run)))
         else:
             same = by_digest.setdefault(scored.digest, scored)
             # the same one for any order of paths
@@ -102,22 +102,24 @@ def collect(
         if not is_counted:
             progress(number, len(runs))
     in_order = [by_digest[digest] for digest in sorted(by_digest)]
-    reasons = sorted((shown(folder), reason) for folder, reason in refused)
-    return in_order, [Refused(folder=folder, reason=reason) for folder, reason in reasons]
+    shown_refusals = [each.model_copy(update={"folder": shown(each.folder)}) for each in refused]
+    shown_refusals.sort(key=lambda refusal: (refusal.folder, refusal.reason))
+    return in_order, shown_refusals
 
 
-def _unread_paths(paths: Sequence[Path], everything: Everything) -> list[tuple[str, str]]:
-    """The names of paths without a run, and of those that were not read, with reasons."""
+def _unread_paths(paths: Sequence[Path], everything: Everything) -> list[Refused]:
+    """Paths without a run, and directories that were not read."""
     read = {run.directory.resolve() for run in everything.runs}
     refused = []
     for path in dict.fromkeys(paths):
         root = path.resolve()
         if not any(directory.is_relative_to(root) for directory in read):
-            refused.append((root.name, NO_RUN))
+            refused.append(Refused(folder=root.name, reason=NO_RUN, has_run=False))
     for path, unread in everything.unread.items():
         # if the target was read, the path is a link, whose target is shown
         if path.resolve() not in read:
-            refused.append((name_below(path, paths), f"{unread.what}; {unread.fix}"))
+            reason = f"{unread.what}; {unread.fix}"
+            refused.append(Refused(folder=name_below(path, paths), reason=reason))
     return refused
 
 

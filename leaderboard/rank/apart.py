@@ -5,7 +5,7 @@ from __future__ import annotations
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.signature import changed_signature, differences, parse_signature
 
-from ..verify.run_notes import coverage_prefix
+from ..verify.run_notes import coverage_note
 from ..verify.scored_run import ScoredRun
 from .candidates import ScoreCandidate, VerificationLevel, is_blind_twin
 
@@ -30,8 +30,10 @@ def reasons_apart(candidate: ScoreCandidate, main: ScoreCandidate | None) -> tup
         reasons.append(MINIATURE)
     if not candidate.complete:
         reasons.append(_incomplete_reason(run, task))
-    usual_notes = [] if main is None else coverage_notes(main.run, task)
-    reasons += [note for note in coverage_notes(run, task) if note not in usual_notes]
+    note = task_coverage_note(run, task)
+    main_note = None if main is None else task_coverage_note(main.run, task)
+    if note is not None and note != main_note:
+        reasons.append(note)
     if main is not None and not is_blind_twin(candidate, main):
         reasons += _differences(candidate, main)
     return tuple(dict.fromkeys(reasons))
@@ -80,7 +82,9 @@ def _differences(candidate: ScoreCandidate, main: ScoreCandidate) -> list[str]:
     return reasons
 
 
-def coverage_notes(run: ScoredRun, task: str) -> list[str]:
-    """The run's notes about media that were missing when the task's data were prepared."""
-    prefix = coverage_prefix(load_spec(task).metadata.benchmark)
-    return [note for note in run.public.notes if note.startswith(prefix)]
+def task_coverage_note(run: ScoredRun, task: str) -> str | None:
+    """The note that only a part of the release of a task's benchmark was prepared, if it was."""
+    benchmark = load_spec(task).metadata.benchmark
+    if benchmark not in run.manifest.data:
+        return None
+    return coverage_note(run.manifest, benchmark)

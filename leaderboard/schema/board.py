@@ -427,10 +427,14 @@ class BoardModel(_Frozen):
 
 
 class Refused(_Frozen):
-    """A directory that is not on the board, and why."""
+    """A directory that is not on the board, and why.
+
+    ``has_run`` tells whether it contains a result directory at all.
+    """
 
     folder: str
     reason: str
+    has_run: bool = True
 
 
 class Board(_Frozen):

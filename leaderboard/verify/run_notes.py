@@ -60,18 +60,20 @@ def _origin_notes(manifest: RunManifest) -> Iterator[str]:
 def _data_notes(manifest: RunManifest) -> Iterator[str]:
     """Sentences on records that are missing or were excluded when the data were prepared."""
     for name, facts in sorted(manifest.data.items()):
-        prepared, records = release_coverage(manifest, name)
-        if prepared < records:
-            share = f"{prepared / records:.0%}"
-            counts = f"{prepared:,} of the release's {records:,} records"
-            yield f"{coverage_prefix(name)}{share} ({counts})"
+        note = coverage_note(manifest, name)
+        if note is not None:
+            yield note
         for why, count in sorted(facts.excluded.items()):
             yield f"{name}: excluded when the data were prepared: {count:,} ({why})"
 
 
-def coverage_prefix(benchmark: str) -> str:
-    """How the note about an incompletely prepared release starts."""
-    return f"{benchmark}: coverage "
+def coverage_note(manifest: RunManifest, benchmark: str) -> str | None:
+    """The share of a release's records that were prepared; None if all were."""
+    prepared, records = release_coverage(manifest, benchmark)
+    if prepared >= records:
+        return None
+    share = f"{prepared / records:.0%}"
+    return f"{benchmark}: coverage {share} ({prepared:,} of the release's {records:,} records)"
 
 
 def _asked_notes(manifest: RunManifest) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from medtasks.catalog.contents import kind_of
 from medtasks.catalog.marked_yaml import parse_yaml
 from medtasks.catalog.task_model import Generation, GroupFile, TaskFile
-from medtasks.core.findings import Finding, Place, Severity, finding
+from medtasks.core.findings import RULES, Finding, Place, Severity, finding
 from medtasks.core.schema import Keys, Problem, field_name, problems, shown, suggestion
 from medtasks.core.text import first_names
 
@@ -183,9 +183,7 @@ def _check_schema(source: TaskSource) -> None:
         source.file = model.model_validate(source.content)
     except ValidationError as error:
         for problem in _own_problems(list(problems(error, model))):
-            code = problem.kind
-            if not code.startswith("MT"):
-                code = _CODES.get(problem.kind, "MT109")
+            code = problem.kind if problem.kind in RULES else _CODES.get(problem.kind, "MT109")
             source.defects.append(source.finding(code, problem.message, *problem.keys))
         return
     if isinstance(source.file, TaskFile):

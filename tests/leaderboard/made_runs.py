@@ -15,7 +15,7 @@ from medtasks.leaderboard.verify.protocols import protocols_today
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.manifest import RunManifest
+from medtasks.runs.manifest import DataFacts, RunManifest
 from medtasks.runs.run_signatures import versions_today
 from medtasks.runs.signature import format_signature
 from medtasks.scoring.columns import Column, ItemState
@@ -135,16 +135,18 @@ def run(
     *,
     blind: bool = False,
     complete: bool = True,
+    prepared: dict[str, DataFacts] | None = None,
     **more: Any,
 ) -> ScoredRun:
     """A run, by today's task files where ``protocols`` does not say another."""
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
     empty: dict[str, Any] = {
-        name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")
+        name: {} for name in ("versions", "model", "settings", "tasks", "groups")
     }
     scores = {one.name: one.scores for one in entries}
-    found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, scores, {})
+    manifest = RunManifest(created="", processes=1, data=prepared or {}, **empty)
+    found = ScoredRun(manifest, {}, scores, {})
     found.__dict__.update(  # what follows from the manifest of a real run
         public=facts(model, key, **{"protocols": protocols, **more}),
         model=model,

@@ -14,6 +14,8 @@ from medtasks.leaderboard.rank.apart import BLIND, MINIATURE
 from medtasks.leaderboard.site.overview import not_comparable
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
+from medtasks.runs.manifest import DataFacts
+
 
 @pytest.mark.parametrize(
     ("odd", "reason"),
@@ -30,7 +32,8 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun
         ),
         (run("odd", [cxr(0.9, 9)], complete=False, counts={}), "run without mi_cxr_tel_single, mi_cxr_tel_multiple"),
         (
-            run("odd", [cxr(0.9, 9, data="d1")], notes=("mi_cxr: coverage 60% (3 of the release's 5 records)",)),
+            run("odd", [cxr(0.9, 9, data="d1")],
+                prepared={"mi_cxr": DataFacts(fingerprint="d1", mini=True, records=3, excluded={"no picture": 2})}),
             "mi_cxr: coverage 60% (3 of the release's 5 records)",
         ),
     ],
