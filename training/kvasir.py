@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from .drawings.kvasir import CELLS, COLORS, SCENES, SIZES, Lesion, Scene, draw_scene
-from .lesson import Lesson, Shown
+from .lesson import Drawing, Lesson
 
 _NUMBERS = ("no", "one", "two", "three")
 
@@ -25,7 +25,8 @@ def _polyps(scene: Scene) -> list[Lesion]:
     return [lesion for lesion in scene.lesions if lesion.kind == "polyp"]
 
 
-def _listed(scene: Scene, field: str) -> str:
+def _values(scene: Scene, field: str) -> str:
+    """The distinct values of a field of all lesions."""
     return " and ".join(dict.fromkeys(getattr(lesion, field) for lesion in scene.lesions))
 
 
@@ -34,14 +35,14 @@ _ANSWERS: Mapping[str, Callable[[Scene], str]] = {
     "How many findings are there": lambda s: _count(len(s.lesions), "finding", "identified"),
     "How many instruments are there": lambda s: _count(int(s.instrument is not None), "instrument"),
     "What colour is the abnormality": lambda s: (
-        _listed(s, "color") or "no abnormality whose colour could be named"
+        _values(s, "color") or "no abnormality whose colour could be named"
     ),
-    "Where is the abnormality": lambda s: _listed(s, "cell") or "no abnormality to locate",
+    "Where is the abnormality": lambda s: _values(s, "cell") or "no abnormality to locate",
     "How large is the polyp": lambda s: (
-        f"measures {_listed(s, 'size')}" if _polyps(s) else "no polyp to measure"
+        f"measures {_values(s, 'size')}" if _polyps(s) else "no polyp to measure"
     ),
     "Which abnormalities are visible": lambda s: (
-        f"{_listed(s, 'kind')} seen" if s.lesions else "no abnormality"
+        f"{_values(s, 'kind')} seen" if s.lesions else "no abnormality"
     ),
     "Is there any finding at all": lambda s: "contains a finding" if s.lesions else "no finding",
     "Is any text printed on the frame": lambda s: (
@@ -72,7 +73,7 @@ def lessons(seed: int) -> Iterator[Lesson]:
         scene = _scene(draw)
         if scene in taken:
             continue
-        frame = Shown(draw_scene(scene), _facts(scene))
+        frame = Drawing(draw_scene(scene), _facts(scene))
         for parts in (1, 1, 2, 3):
             asked = draw.sample(list(_ANSWERS), parts)
             answer = _joined([_ANSWERS[question](scene) for question in asked])
@@ -82,16 +83,21 @@ def lessons(seed: int) -> Iterator[Lesson]:
 
 
 def _joined(parts: list[str]) -> str:
-    first, *others = [parts[0], *(part[0].lower() + part[1:] for part in parts[1:])]
-    return f"{', '.join([first, *others[:-1]])}, and {others[-1]}" if others else first
+    """The parts as one sentence, whose first letter alone is as it is."""
+    first, *rest = parts
+    if not rest:
+        return first
+    continued = [part[0].lower() + part[1:] for part in rest]
+    return f"{', '.join([first, *continued[:-1]])}, and {continued[-1]}"
 
 
 def _facts(scene: Scene) -> dict[str, str]:
-    there = {lesion.cell: lesion for lesion in scene.lesions}
-    facts = {f"kvasir {cell}": there[cell].color if cell in there else "none" for cell in CELLS}
+    """What the vision tower names: the color in each cell, and the rest of the scene."""
+    colors = {lesion.cell: lesion.color for lesion in scene.lesions}
+    facts = {f"kvasir {cell}": colors.get(cell, "none") for cell in CELLS}
     return facts | {
-        "kvasir kind": _listed(scene, "kind"),
-        "kvasir size": _listed(scene, "size"),
+        "kvasir kind": _values(scene, "kind"),
+        "kvasir size": _values(scene, "size"),
         "kvasir number": str(len(scene.lesions)),
         "kvasir procedure": scene.procedure,
         "kvasir instrument": str(scene.instrument),
@@ -102,26 +108,43 @@ def _facts(scene: Scene) -> dict[str, str]:
 
 
 def _scene(draw: random.Random) -> Scene:
+    """A random scene; one without lesions may have a landmark."""
+    lesions = _lesions(draw)
+    procedure = _procedure(draw, lesions)
+    instrument = draw.choice((None, None, "polyp snare", "biopsy forceps"))
+    box = draw.choice((None, None, "green", "black"))
+    has_text = draw.random() < 0.5
+    landmark = None if lesions else draw.choice((None, "z-line", "cecum"))
+    return Scene(
+        img_id="",
+        procedure=procedure,
+        lesions=lesions,
+        instrument=instrument,
+        box=box,
+        text=has_text,
+        landmark=landmark,
+        landmark_cell=draw.choice(("center", "center-left")) if landmark else "center",
+    )
+
+
+def _lesions(draw: random.Random) -> tuple[Lesion, ...]:
+    """Up to three polyps or an ulcer, of one color and mostly of one size."""
     kind, color = draw.choice(("polyp", "polyp", "ulcer")), draw.choice(list(COLORS))
     number = draw.choice((0, 0, 1, 1, 1, 2, 3)) if kind == "polyp" else 1
     cells = sorted(draw.sample(CELLS, number), key=CELLS.index)
-    sizes = (
-        draw.choices(list(SIZES), k=number)
-        if draw.random() < 0.3
-        else [draw.choice(list(SIZES))] * number
-    )
-    sizes.sort(key=list(SIZES).index)
-    lesions = tuple(
-        Lesion(kind, color, size, cell) for size, cell in zip(sizes, cells, strict=True)
-    )
-    colonoscopy = kind == "polyp" if lesions else draw.random() < 0.5
-    return Scene(
-        img_id="",
-        procedure="colonoscopy" if colonoscopy else "gastroscopy",
-        lesions=lesions,
-        instrument=draw.choice((None, None, "polyp snare", "biopsy forceps")),
-        box=draw.choice((None, None, "green", "black")),
-        text=draw.random() < 0.5,
-        landmark=(landmark := None if lesions else draw.choice((None, "z-line", "cecum"))),
-        landmark_cell=draw.choice(("center", "center-left")) if landmark else "center",
-    )
+    sizes = sorted(_sizes(draw, number), key=list(SIZES).index)
+    pairs = zip(sizes, cells, strict=True)
+    return tuple(Lesion(kind, color, size, cell) for size, cell in pairs)
+
+
+def _sizes(draw: random.Random, number: int) -> list[str]:
+    if draw.random() < 0.3:
+        return draw.choices(list(SIZES), k=number)
+    return [draw.choice(list(SIZES))] * number
+
+
+def _procedure(draw: random.Random, lesions: tuple[Lesion, ...]) -> str:
+    """Polyps are seen in a colonoscopy, ulcers in a gastroscopy."""
+    if not lesions:
+        return "colonoscopy" if draw.random() < 0.5 else "gastroscopy"
+    return "colonoscopy" if lesions[0].kind == "polyp" else "gastroscopy"

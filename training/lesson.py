@@ -12,7 +12,7 @@ from PIL.Image import Image
 
 
 @dataclass(eq=False)
-class Shown:
+class Drawing:
     """A picture and what can be seen on it; the names begin with the benchmark's.
 
     The picture is dropped once its patches are known: thousands of pictures take gigabytes.
@@ -43,7 +43,7 @@ class Lesson:
 
     template: str
     fields: Mapping[str, Any]
-    shown: tuple[Shown, ...]
+    shown: tuple[Drawing, ...]
     answer: str
     known: tuple[Mapping[str, str], ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,14 +19,14 @@ from .drawings.medstream import (
     Footage,
     draw_moment,
 )
-from .lesson import Lesson, Shown
+from .lesson import Drawing, Lesson
 
 Outcomes = tuple[tuple[str, str], ...]
 """What a window must show, most telling first, and the right response to it."""
 
 
-def _if(looks: str, answer: str = "yes", other: str = "no") -> Outcomes:
-    return (looks, answer), ("", other)
+def _if(looks: str, answer: str = "yes", otherwise: str = "no") -> Outcomes:
+    return (looks, answer), ("", otherwise)
 
 
 _OUTCOMES: Mapping[str, Outcomes] = {
@@ -104,20 +104,21 @@ def lessons(seed: int) -> Iterator[Lesson]:
                 shows={look: _shown_from(draw, times, brief) for look in there},
                 size=draw.choice(_SIZES),
             )
-            frames = tuple(_shown(clip, time) for time in times)
+            frames = tuple(_frame(clip, time) for time in times)
             yield Lesson(
-                "medstreambench/window.j2",
-                _fields(draw, record, times),
-                frames,
-                answer,
-                _known(frames),
+                template="medstreambench/window.j2",
+                fields=_fields(draw, record, times),
+                shown=frames,
+                answer=answer,
+                known=_seen_so_far(frames),
             )
 
 
 def _there(draw: random.Random, looks: str, more_telling: Outcomes) -> list[str]:
     """All that the window shows: ``looks``, perhaps others, but nothing that is more telling."""
     while True:
-        there = {*looks.split(), *(look for look in (*LOOKS, "smoke") if draw.random() < 0.2)}
+        more = [look for look in (*LOOKS, "smoke") if draw.random() < 0.2]
+        there = {*looks.split(), *more}
         if not any(there.issuperset(needed.split()) for needed, _ in more_telling):
             return sorted(there)
 
@@ -134,9 +135,10 @@ def _records() -> list[dict[str, Any]]:
 
 
 def _times(draw: random.Random, picture: bool) -> list[float]:
-    """Of the frames of a window."""
+    """The times of the frames of a window: every two seconds, and its end."""
     start = round(draw.uniform(0, 12), draw.choice((0, 1, 3)))
-    end = start + (0 if picture else draw.choice((0, 2, 3, 4, 4, 4, 5, 5, 7, 9, 11, 13, 16)))
+    length = 0 if picture else draw.choice((0, 2, 3, 4, 4, 4, 5, 5, 7, 9, 11, 13, 16))
+    end = start + length
     return [start + 2 * step for step in range(math.ceil((end - start) / 2))] + [end]
 
 
@@ -145,17 +147,19 @@ def _shown_from(draw: random.Random, times: list[float], brief: bool) -> tuple[f
     ``brief``, some frames.
     """
     start = draw.choice((0, 0, draw.randrange(len(times))))
-    last = draw.randrange(start, len(times)) if brief and draw.random() < 0.2 else len(times) - 1
-    return (times[start] if start else -math.inf), (
-        math.inf if last == len(times) - 1 else times[last + 1]
-    )
+    last = len(times) - 1
+    if brief and draw.random() < 0.2:
+        last = draw.randrange(start, len(times))
+    from_time = times[start] if start else -math.inf
+    to_time = math.inf if last == len(times) - 1 else times[last + 1]
+    return from_time, to_time
 
 
 def _fields(draw: random.Random, record: Mapping[str, Any], times: list[float]) -> dict[str, Any]:
-    proactive = record["temporal_mode"] == "proactive"
-    allowed = (
-        ["no_alert", "uncertain", "alert: <reason>"] if proactive else ["unanswerable", "<answer>"]
-    )
+    """What the prompt's template reads."""
+    allowed = ["unanswerable", "<answer>"]
+    if record["temporal_mode"] == "proactive":
+        allowed = ["no_alert", "uncertain", "alert: <reason>"]
     return {
         **{name: record[name] for name in ("task_mode", "temporal_mode", "question")},
         "medium": "images" if draw.random() < 0.1 else "video",
@@ -169,17 +173,18 @@ def _fields(draw: random.Random, record: Mapping[str, Any], times: list[float]) 
     }
 
 
-def _shown(clip: Footage, time: float) -> Shown:
+def _frame(clip: Footage, time: float) -> Drawing:
     moment = Fraction(repr(time))
     picture = Image.fromarray(draw_time_code(draw_moment(clip, moment), int(moment * 1000)))
     there = {look for look, (start, end) in clip.shows.items() if start <= moment < end}
-    return Shown(picture, {f"medstream {look}": str(look in there) for look in (*LOOKS, *VEILS)})
+    return Drawing(picture, {f"medstream {look}": str(look in there) for look in (*LOOKS, *VEILS)})
 
 
-def _known(shown: tuple[Shown, ...]) -> tuple[dict[str, str], ...]:
-    """What has been seen by each frame."""
-    seen = [{name for name, there in frame.facts.items() if there == "True"} for frame in shown]
-    return tuple(
-        {name: str(any(name in names for names in seen[: frame + 1])) for name in shown[0].facts}
-        for frame in range(len(shown))
-    )
+def _seen_so_far(frames: Sequence[Drawing]) -> tuple[dict[str, str], ...]:
+    """For each frame, what it or an earlier one shows."""
+    seen = dict.fromkeys(frames[0].facts, "False")
+    so_far = []
+    for frame in frames:
+        seen |= {name: state for name, state in frame.facts.items() if state == "True"}
+        so_far.append(dict(seen))
+    return tuple(so_far)

@@ -2,9 +2,8 @@
 
 With it the tests run real multimodal inference offline: the files are an ordinary transformers
 checkpoint directory. :class:`TinyConfig` also describes models of realistic size, so that a
-benchmark can time real shapes without real weights. Its byte-level BPE tokenizer is trained on the
-spot and has Qwen2.5-VL's special tokens. Not installed: ``training/train.py`` uses the tokenizer
-and the chat template, tests and ``performance/`` the rest.
+benchmark can time real shapes without real weights. Not installed: only tests and ``performance/``
+use it.
 """
 
 from __future__ import annotations
@@ -19,110 +18,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.replacement import temporary_beside
 from medtasks.metrics.learned.checkpoints import no_progress_bars
 
-IMAGE_TOKEN = "<|image_pad|>"
-VIDEO_TOKEN = "<|video_pad|>"
-END_OF_TURN = "<|im_end|>"
-PADDING = "<|endoftext|>"
-_VISION = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", IMAGE_TOKEN, VIDEO_TOKEN)
-SPECIAL_TOKENS = (PADDING, "<|im_start|>", END_OF_TURN, *_VISION)
-
-# Turns have Qwen2.5-VL's form; a prompt without a system message does not get one.
-CHAT_TEMPLATE = (
-    "{%- for message in messages -%}"
-    "{{- '<|im_start|>' + message['role'] + '\\n' -}}"
-    "{%- if message['content'] is string -%}{{- message['content'] -}}"
-    "{%- else -%}{%- for part in message['content'] -%}"
-    "{%- if part['type'] == 'image' -%}{{- '<|vision_start|><|image_pad|><|vision_end|>' -}}"
-    "{%- elif part['type'] == 'video' -%}{{- '<|vision_start|><|video_pad|><|vision_end|>' -}}"
-    "{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}"
-    "{%- endfor -%}{%- endif -%}"
-    "{{- '<|im_end|>\\n' -}}"
-    "{%- endfor -%}"
-    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
-)
-
-_SUBJECTS = [
-    "A polyp",
-    "An ulcer",
-    "The opacity",
-    "A small effusion",
-    "The instrument",
-    "No finding",
-    "A nodule",
-]
-_VERBS = [
-    "is seen",
-    "appears",
-    "has grown",
-    "has resolved",
-    "is unchanged",
-    "may be there",
-    "was removed",
-]
-_PLACES = (
-    "in the upper left part of the image",
-    "in the lower right lung zone",
-    "near the centre",
-    "at the cecum",
-    "between the first and the second visit",
-    "since T1 and before T5",
-    "on the last radiograph",
-)
-_EXTRAS = (
-    "Is there any text or a coloured box in the picture?",
-    "How many findings are present, and what is their size and colour?",
-    "The polyp is pink, red or white and measures less than 5 mm, 5 to 10 mm or 11 to 20 mm.",
-    "Answer with the letter of one option only: A, B, C, D or E.",
-    "The procedure is a colonoscopy or a gastroscopy; biopsy forceps and a metal clip are visible.",
-    (
-        "Pneumonia, edema, consolidation, atelectasis and cardiomegaly were looked for on the "
-        "chest radiograph."
-    ),
-    "None of the listed intervals shows the change described in the question.",
-    "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
-    (
-        "a b c d e f g h i j k l m n o p q r s t u v w x y z "
-        "A B C D E F G H I J K L M N O P Q R S T U V W X Y Z"
-    ),
-)
-
-
-def _corpus() -> list[str]:
-    sentences = [f"{s} {v} {p}." for s in _SUBJECTS for v in _VERBS for p in _PLACES]
-    return sentences + [extra for extra in _EXTRAS for _ in range(8)]
-
-
-def train_tokenizer(vocabulary: int) -> Any:
-    """Return a fast transformers tokenizer of at most ``vocabulary`` entries, special tokens
-    included.
-
-    Training has no randomness: the same versions of ``tokenizers`` and ``transformers`` give the
-    same files.
-    """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import (
-        Qwen2TokenizerFast,
-    )  # the only kind that transformers 4 accepts in Qwen2.5-VL's processor
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=list(SPECIAL_TOKENS),
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(_corpus(), trainer)
-    return Qwen2TokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token=END_OF_TURN,
-        pad_token=PADDING,
-        additional_special_tokens=["<|im_start|>", *_VISION],
-        padding_side="left",
-        clean_up_tokenization_spaces=False,
-    )
-
+from .tiny_tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
 
 RECIPE = 2  # raise it whenever the files that build_tiny_vlm writes change
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.tiny import train_tokenizer
+from training.tiny_tokenizer import train_tokenizer
 
 __all__ = ["build_tiny_llava"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,11 +152,11 @@ def blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
     """Top, bottom, left and right of each block in reading order."""
     rows = [round(height * CODE_HEIGHT * row / ROWS) for row in range(ROWS + 1)]
     columns = [round(width * column / COLUMNS) for column in range(COLUMNS + 1)]
-    return [
-        (rows[row], rows[row + 1], columns[column], columns[column + 1])
-        for row in range(ROWS)
-        for column in range(COLUMNS)
-    ]
+    edges = []
+    for top, bottom in pairwise(rows):
+        for left, right in pairwise(columns):
+            edges.append((top, bottom, left, right))
+    return edges
 
 
 def check_bits(milliseconds: int) -> int:

@@ -139,10 +139,13 @@ def _round(
 
 def _wave(turns: float, thickness: Callable[[float], float]) -> list[Point]:
     """A wavy band from left to right, ``thickness(x)`` above and below its middle."""
-    across = [step / 32 - 1 for step in range(65)]
-    middle = {x: 0.6 * math.sin(turns * x) for x in across}
-    below = [(x, middle[x] + thickness(x)) for x in reversed(across)]
-    return [*((x, middle[x] - thickness(x)) for x in across), *below]
+    above, below = [], []
+    for step in range(65):
+        x = step / 32 - 1
+        middle = 0.6 * math.sin(turns * x)
+        above.append((x, middle - thickness(x)))
+        below.append((x, middle + thickness(x)))
+    return above + below[::-1]
 
 
 SHAPES: Mapping[str, list[list[Point]]] = {
