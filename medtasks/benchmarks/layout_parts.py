@@ -13,7 +13,7 @@ HEADLINE = "headline"
 """The table of headline scores; no other table may have the name."""
 
 HARMS = "could harm a patient"
-"""What the board calls errors that could, if nobody noticed them."""
+"""The leaderboard's remark on errors that could do so if they go unnoticed."""
 
 
 def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
@@ -66,10 +66,10 @@ def prompt_sensitivity(
         "prompt-sensitivity",
         "Paraphrased prompts",
         (*over_prompts, *by_prompt),
-        note="Spread: standard deviation of the prompts' scores, without what sampling noise adds; "
-        "0 for a model that does not depend on the prompt. The standard error of one prompt's "
+        note="Spread: standard deviation of the scores under different prompts, corrected for "
+        "sampling noise; 0 means that the prompt has no effect. The standard error of one prompt's "
         "score is about a quarter of its interval's width. Worst and best prompt: chosen on one "
-        "half of the clusters, scored on the other.",
+        "half of the clusters and scored on the other.",
     )
     plots = (
         Plot("prompt-sensitivity", table.title, "bars", over_prompts),
@@ -103,8 +103,8 @@ def option_order(
         "option-order",
         "Options in every rotation",
         (*columns, *tasks(parts, "circular_accuracy", ", every rotation")),
-        note="Letter preference: how far the letters chosen are from those of a model that prefers "
-        "none; 0 is best.",
+        note="Letter preference: the difference between the chosen letters and those expected "
+        "without any preference; 0 is best.",
     )
     plots = (
         Plot("option-order", table.title, "bars", columns),
@@ -149,7 +149,7 @@ def kinds_of_error(
     harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
     notes = []
     if harmful:
-        notes.append(f"Could harm a patient if nobody noticed: {harmful}.")
+        notes.append(f"Errors that could harm a patient if they go unnoticed: {harmful}.")
     if note:
         notes.append(note)
     without_remarks = [replace(column, remark="") for column in further]

@@ -152,7 +152,7 @@ def test_a_forged_document_gains_nothing(
 def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
     publish([honest], tmp_path / "page", demonstration=True, figures=())
     assert "protocol.html#trust" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
-    assert "No check can detect whether the named model gave the responses." in (
+    assert "No check can prove that the named model gave the responses." in (
         (tmp_path / "page" / "protocol.html").read_text(encoding="utf-8")
     )
 

@@ -131,7 +131,7 @@ def test_the_gain_is_on_the_page_drawn_and_no_score_in_the_csv() -> None:
     assert "media-gain" in figures_of(made, made.benchmarks[0])
     text = pages_of(made, {}, [])["benchmark-mi_cxr.html"]()
     assert "What the media add" in text
-    assert "Questions that the text alone answers" in text
+    assert "Questions answered correctly without media" in text
     rows = list(csv.DictReader(io.StringIO(as_csv(made, made.benchmarks[0]))))
     accuracy = {row["table"] for row in rows if row["metric"] == "accuracy"}
     assert "media-gain" not in accuracy

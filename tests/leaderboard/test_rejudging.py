@@ -101,7 +101,7 @@ def test_honest_verdicts_are_given_again_and_the_page_says_so(
 
     publish([submitted], tmp_path / "site", demonstration=True, rejudged=record)
     page = (tmp_path / "site" / "protocol.html").read_text(encoding="utf-8")
-    assert "a sample of those of 1 of 1 judged run was asked again" in page
+    assert "for 1 of 1 judged run, a sample of the verdicts was judged again" in page
     assert str(one) in page
 
 
@@ -126,7 +126,7 @@ def test_invented_verdicts_and_another_judge_are_reported(
     done = build("--rejudged", str(record))
     assert done.returncode == 0
     assert f"{submitted.name} is not on this board as it was checked; left out" in done.stdout
-    assert "no judge was asked again" in (tmp_path / "site" / "protocol.html").read_text(
+    assert "none were judged again here" in (tmp_path / "site" / "protocol.html").read_text(
         encoding="utf-8"
     )
 

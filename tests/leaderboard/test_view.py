@@ -623,7 +623,7 @@ def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None
         write_run_of(tmp_path, CAREFUL, [CHOICE])
         run.finish()
         silent.finish()
-        wait_for(lambda: "No run is under way" in told())
+        wait_for(lambda: "No run is in progress" in told())
         wait_for(lambda: server.ask("samples.html").status == 200)
         assert set(listed(server, task=CHOICE)) == {one.sample_id for one in done}
 

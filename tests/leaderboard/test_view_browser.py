@@ -180,7 +180,7 @@ def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None
         assert "accuracy" in row.inner_text()
         write_run_of(tmp_path, CAREFUL, [CHOICE])
         run.finish()
-        page.get_by_text("No run is under way").wait_for(timeout=60_000)
+        page.get_by_text("No run is in progress").wait_for(timeout=60_000)
         page.get_by_role("link", name="the board").wait_for(timeout=60_000)
         page.get_by_role("link", name="Samples").click()
         page.locator(".list").wait_for()
