@@ -30,10 +30,12 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     behind = [model for model in order if model not in equals]
     parts = []
     if len(equals) == 2:
-        parts.append(f"{_named(equals, models)} cannot be told apart")
+        parts.append(f"{_named(equals, models)} do not differ significantly")
     elif len(equals) > 2:
         # models that share a letter with the best may still differ from each other
-        parts.append(f"{_named(equals[1:], models)} cannot be told apart from {models[best].name}")
+        parts.append(
+            f"{_named(equals[1:], models)} do not differ significantly from {models[best].name}"
+        )
     if behind:
         lead = _lead(best, behind[0], ranking, models)
         if len(behind) > 1 and not letters[behind[0]] & letters[behind[1]]:

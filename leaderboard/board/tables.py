@@ -145,8 +145,8 @@ def _table_notes(columns: Iterable[BoardColumn], groups: ComparabilityGroups) ->
         )
     if unknown:
         yield (
-            f"The responses of {', '.join(sorted(unknown))} were made elsewhere, with prompts that "
-            "nobody knows: these runs are comparable only if their models were asked the same."
+            f"The responses of {', '.join(sorted(unknown))} were made elsewhere with unknown "
+            "prompts. These runs are comparable only if their models were given the same prompts."
         )
     yield from sorted(f"{text}." for text in coverage)
     if unverified:

@@ -26,8 +26,8 @@ COLUMNS = (
 )
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 _UNKNOWN_PROMPTS = (
-    "Both runs' responses were made elsewhere; "
-    "nobody knows whether both models were asked the same."
+    "Both runs' responses were made elsewhere, "
+    "so it is unknown whether both models were given the same prompts."
 )
 _OVER = (
     "Scores are over the items with a value in both runs; "

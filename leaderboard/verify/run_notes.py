@@ -23,7 +23,7 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
     for name, score in sorted(scores.items()):
         if score.without:
             lacking = first_names(score.without)
-            yield f"{name}: scored without {lacking}, of which the run has no samples"
+            yield f"{name}: scored without {lacking}, because the run has no samples"
     yield from _asked_notes(manifest)
     for task, facts in sorted(manifest.tasks.items()):
         yield from _response_notes(task, facts, manifest)
@@ -46,7 +46,7 @@ def _origin_notes(manifest: RunManifest) -> Iterator[str]:
         layout = manifest.model.get("layout", "medtasks_replay")
         yield (
             f"responses made elsewhere ({layout}): prompts, generation settings and frames are "
-            "unknown, so it is comparable with other such runs only"
+            "unknown, so it is comparable only with other such runs"
         )
     if manifest.scored is not None:
         before = manifest.versions.get("medtasks", "?")

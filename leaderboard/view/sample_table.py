@@ -22,19 +22,19 @@ from medtasks.scoring.verification_outcome import VERIFIED, Verification
 SAMPLES: Mapping[str, str] = {
     "sample_id": "id of the sample, unique within a task",
     "cluster": "patient, image or video: samples of one cluster are not independent",
-    "media": "names of its pictures or videos",
+    "media": "names of its images or videos",
     "question": "the question, if the document has one",
     "prompt": "text of the prompt",
     "target": "reference answer",
-    "response": "the (first) response; empty if the request failed",
-    "responses": "all responses, one for each repeat",
-    "filtered": "what was extracted from the response",
-    "reading": "how an option was named: letter, text or named; empty for other answers",
-    "status": "ok, or why there is no answer",
+    "response": "the first response; empty if the request failed",
+    "responses": "all responses, one per repeat",
+    "filtered": "the extracted answer",
+    "reading": "how an option was given: letter, text or named; empty for other answers",
+    "status": "ok, or the reason why no answer was extracted",
     "failed": "why the request has no response; null if it has one",
     "document": "the document as JSON text",
     "verdicts": "the judges' verdicts by rubric, as JSON text",
-    "unverified": "what of the row could not be verified here, and why; empty if all of it was",
+    "unverified": "what could not be verified here, and why; empty if everything was",
     "score_": (
         "the sample's value of a metric, in the metric's unit; null if it has none or is not "
         "judged yet"

@@ -2,7 +2,7 @@
 
 Parsing tolerates text around the JSON, backslashes and commas that JSON does not allow, and several
 ways to write a number; it never guesses a score. An answer that quotes other JSON beside its own is
-not a verdict: the two cannot be told apart.
+not a verdict: the two cannot be distinguished.
 """
 
 from __future__ import annotations

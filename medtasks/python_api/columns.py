@@ -48,9 +48,9 @@ class Table:
 
 
 _RUN = {
-    "run": "path of the run, as it was opened",
+    "run": "path of the run, as opened",
     "model": "name of the model",
-    "task": "task (of scores: or group)",
+    "task": "task; in scores, task or group",
 }
 SAMPLES: Mapping[str, str] = {**_RUN, **STORED}
 """Columns of `Run.samples`."""
@@ -63,28 +63,28 @@ SCORES: Mapping[str, str] = {
     "low": "lower end of the 95 % confidence interval, in `unit`",
     "high": "upper end of the 95 % confidence interval, in `unit`",
     "interval_method": "how the interval is computed; null if there is none",
-    "unit": "fraction (0 to 1), points (0 to 100), seconds or score (a scale of its own)",
+    "unit": "fraction (0 to 1), points (0 to 100), seconds or score (another scale)",
     "items": "number of items that the metric applies to",
-    "answered": "number of them with a response; null if no request failed",
-    "judged": "number of them whose value is known; null if no judge is involved",
-    "chance": "accuracy of uniform guessing, a fraction; null if it is not defined",
-    "constant": "accuracy of the best constant answer, a fraction; null if it is not defined",
-    "constant_answer": "that answer: the most frequent correct option",
+    "answered": "number of items with a response; null if no request failed",
+    "judged": "number of items with a known value; null if no judge is involved",
+    "chance": "accuracy of uniform guessing, a fraction; null if undefined",
+    "constant": "accuracy of the best constant answer, a fraction; null if undefined",
+    "constant_answer": "the best constant answer: the most frequent correct option",
     "least": "the score if all items without a response or verdict were wrong, in `unit`",
     "most": "the score if all items without a response or verdict were right, in `unit`",
     "incomplete": "whether too many items lack a response or a verdict",
     "reason": "why there is no value or no interval",
-    "signature": "everything that could move the score; equal signatures are comparable",
+    "signature": "everything that can change the score; equal signatures are comparable",
 }
 """Columns of `Run.scores`."""
 ITEMS: Mapping[str, str] = {
     **_RUN,
-    "item": "id of the item: a sample, or all rounds of a streaming item, or all rotations of a question",
+    "item": "id of the item: a sample, all rounds of a stream, or all rotations of a question",
     "cluster": STORED["cluster"],
     "samples": "ids of its samples",
     "metric": "name of the metric",
     "state": "scored, failed (no response), pending (no verdict), awaiting (no judge was asked) or absent",
-    "value": "the metric's score of this item alone, in `unit`; null without one, or if it does not apply",
+    "value": "the metric's score for this item, in `unit`; null if there is none",
     "unit": SCORES["unit"],
     "statistics": "sufficient statistics: the score of any set of items is computed from their sum",
     "group_": "the groups of a breakdown that the item belongs to",

@@ -258,9 +258,9 @@ def cells(**values: float) -> dict[str, Cell]:
         (lettered({"a": "a"}), "Ada is the only model with a comparable result."),
         (lettered({"a": "a", "b": "b"}, ("a", "b", 0.031, 0.012, 0.05)),
          "Ada leads Bea by 3.1 points (95 % interval 1.2 to 5.0)."),
-        (lettered({"a": "a", "b": "a"}, ("a", "b", 0.01, -0.01, 0.03)), "Ada and Bea cannot be told apart."),
+        (lettered({"a": "a", "b": "a"}, ("a", "b", 0.01, -0.01, 0.03)), "Ada and Bea do not differ significantly."),
         (lettered({"a": "a", "b": "a", "c": "b"}, ("a", "b", 0.01, -0.01, 0.03), ("a", "c", 0.2, 0.1, 0.3)),
-         "Ada and Bea cannot be told apart; Ada leads Cid by 20.0 points (95 % interval 10.0 to 30.0)."),
+         "Ada and Bea do not differ significantly; Ada leads Cid by 20.0 points (95 % interval 10.0 to 30.0)."),
         (lettered({"a": "a", "b": "b", "c": "c"}, ("a", "b", 0.2, 0.1, 0.3), ("b", "c", 0.3, 0.2, 0.4)),
          ("Ada leads Bea by 20.0 points (95 % interval 10.0 to 30.0), "
          "and Bea leads Cid by 30.0 points (95 % interval 20.0 to 40.0).")),
@@ -268,9 +268,9 @@ def cells(**values: float) -> dict[str, Cell]:
          "Ada leads Bea by 20.0 points (95 % interval 10.0 to 30.0)."),
         # Bea and Cid each share a letter with Ada, and none with each other
         (lettered({"a": "ab", "b": "a", "c": "b"}, ("a", "b", 0.01, -0.01, 0.03)),
-         "Bea and Cid cannot be told apart from Ada."),
+         "Bea and Cid do not differ significantly from Ada."),
         (lettered(dict.fromkeys("abcdef", "a"), ("a", "b", 0.0, 0.0, 0.0)),
-         "Bea, Cid, Dan and 2 more models cannot be told apart from Ada."),
+         "Bea, Cid, Dan and 2 more models do not differ significantly from Ada."),
         # lower is better, and the pair is stored the other way round
         (lettered({"a": "a", "b": "b"}, ("b", "a", 2.5, 1.0, 4.0), unit="seconds", higher_is_better=False),
          "Ada leads Bea by 2.5 s (95 % interval 1.0 to 4.0)."),
@@ -300,5 +300,5 @@ def test_models_not_above_chance_and_few_clusters_are_named() -> None:
     said = finding(one, NAMED, cells(a=0.9, b=0.0))
     assert (
         said
-        == "Ada and Bea cannot be told apart. With only 5 clusters, even large differences may not be significant."
+        == "Ada and Bea do not differ significantly. With only 5 clusters, even large differences may not be significant."
     )

@@ -44,8 +44,8 @@ _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_KVASIR, ERRORS.rates),
-    note="From the atomic pairs about presence and counts; answers that state neither are counted "
-    "apart.",
+    note="Based on the atomic pairs about presence and counts. Answers without a clear statement "
+    "are counted separately.",
 )
 _PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
 _EVERY = {**_JUDGED, **_TEXT}
@@ -63,17 +63,18 @@ _CLASS_TABLES = {
     ),
 }
 _NOTES = {
-    "text": "The column CHRF++ of the paper's Table 6 is chrF with word order 0: "
-    "compare it with chrF here.",
-    "classes-judged": "An answer to a question with several classes counts for each of them; "
+    "text": "The column CHRF++ in Table 6 of the paper is chrF with word order 0. "
+    "Compare it with chrF here.",
+    "classes-judged": "An answer to a question with several classes counts for each class; "
     "judges score each class separately.",
     "classes-rouge-l": "A question with several classes counts fully for each.",
-    "classes-repeated": "A class that a question names twice counts twice, as in the paper's Table "
-    "7; elsewhere it counts once.",
-    "errors-by-finding": "A count above 0 also says that the finding is present.",
-    "transformed": "The same questions on slightly cropped, rotated, shifted and re-lit images.",
-    "mixed": "23 % of the questions show the original image, the others a transformed one (paper, "
-    "section 2.3).",
+    "classes-repeated": "A class that a question names twice is counted twice, as in Table 7 of "
+    "the paper. In all other tables it is counted once.",
+    "errors-by-finding": "A count above 0 also means that the finding is present.",
+    "transformed": "The same questions on images that are slightly cropped, rotated, shifted and "
+    "changed in brightness.",
+    "mixed": "23 % of the questions show the original image, the others a transformed one "
+    "(section 2.3 of the paper).",
     "medico2025": "1,500 rows of the test split, as the MediaEval challenge draws them.",
 }
 

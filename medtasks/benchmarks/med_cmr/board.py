@@ -26,8 +26,8 @@ _ROTATED, _ROTATED_PLOTS = option_order(
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_MCQ}_prompts", 4)
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_MCQ, ERRORS.rates),
-    note="Over- and under-calls are known only where the options show which is more abnormal: "
-    "severity, stage, size or number, or normal against abnormal.",
+    note="Over- and under-calls are computed only if the options show which is more abnormal: by "
+    "severity, stage, size or number, or normal versus abnormal.",
 )
 _MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "accuracy")
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
@@ -48,14 +48,14 @@ _MEDREASON = {
     "medreason_faithfulness": "Faithfulness",
 }
 _NOTES = {
-    "mcq": "All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), "
+    "mcq": "70 % of all rows are LTG. Dimensions: small objects (SOD), fine detail (FDD), "
     "spatial (SU), temporal prediction (TP), causal reasoning (CR), long tail (LTG), several "
     "sources (MSI).",
     "medreason": "Another published rubric for the same rows; its scores are not comparable with "
-    "others.",
-    "ability-mcq": "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. "
-    "The paper's columns SU and MSI are swapped against them, and so are vision and reasoning "
-    "averages that are made from its table.",
+    "those of other rubrics.",
+    "ability-mcq": "By the release's labels: vision is SOD, FDD and SU; reasoning is TP, CR, LTG "
+    "and MSI. In the paper, the columns SU and MSI are swapped, which also affects vision and "
+    "reasoning averages computed from its table.",
 }
 
 
@@ -111,12 +111,12 @@ MED_CMR = BoardLayout(
         Plot("radar-open", "Open-ended by dimension", "radar", _OPEN_AXES),
         Plot(
             "formats",
-            "Multiple choice against open-ended",
+            "Multiple choice versus open-ended",
             "paired",
             (*_MCQ_AXES, Column(_MCQ, "accuracy", "All rows")),
             against=(*_OPEN_AXES, Column(_OPEN, "open_total", "All rows")),
-            note="Accuracy in percent and the judge's total out of 100: "
-            "different scales, so compare models, not bars.",
+            note="Accuracy in percent, and the judge's total out of 100. "
+            "The scales differ, so compare models, not bars.",
         ),
         *_breakdown_plots(),
         Plot(

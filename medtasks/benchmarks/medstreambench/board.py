@@ -73,9 +73,8 @@ def _errors(suffix: str = "", mode: str | None = None) -> tuple[Column, ...]:
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     _errors(),
     (*_errors(", future", "future"), *_errors(", proactive", "proactive")),
-    note="Missed: no response is positive. Late: the first comes after t* + δ; false alarm: "
-    "before t* - δ. "
-    "Invalid: share of rounds.",
+    note="Missed: no response is positive. Late: the first positive response comes after t* + δ. "
+    "False alarm: it comes before t* - δ. Invalid: share of rounds.",
 )
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
 _BY_MODE = groups(_STREAM, "overall", "temporal_mode")
@@ -83,14 +82,14 @@ _TIMING_BY_TASK = [
     column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")
 ]
 _NOTES = {
-    "modes": "As in the paper's Table 4, whose overall combines means of modes; "
-    "the headline pools the items.",
-    "laws": "From the same responses. The paper has no formula for early and late responses. Ours "
-    "falls to 0 at 2δ; the second, stream length, at the stream's length beyond δ. Table 4 fits "
-    "its mode means as well if equation 10 holds for all future items, with responsiveness 0 for "
-    "single-turn ones.",
+    "modes": "As in Table 4 of the paper, whose overall score combines the means of the modes. "
+    "The headline score is pooled over items.",
+    "laws": "Computed from the same responses. The paper has no formula for early and late "
+    "responses. Our score falls to 0 at 2δ; the alternative, stream length, falls to 0 at the stream's length "
+    "beyond δ. Table 4 is equally consistent with applying equation 10 to all future items, with "
+    "responsiveness 0 for single-turn items.",
     "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; "
-    "positive means late.",
+    "positive values are late.",
 }
 
 MEDSTREAMBENCH = BoardLayout(
@@ -149,11 +148,11 @@ MEDSTREAMBENCH = BoardLayout(
             "Rounds of streaming items",
             "timeline",
             tasks(_STREAMED, "responsiveness"),
-            note="Rounds, the time t* from which the answer can be known with its tolerance, and "
-            "positive responses.",
+            note="Rounds, positive responses, and the time t* from which the question can be "
+            "answered, with its tolerance.",
         ),
     ),
     shows="text",
-    why="The records are Apache-2.0; videos and images are under the terms of 22 upstream datasets "
-    "and not copied.",
+    why="The records are Apache-2.0. Videos and images are under the terms of 22 upstream datasets "
+    "and are not copied.",
 )

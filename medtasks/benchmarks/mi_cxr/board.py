@@ -57,8 +57,8 @@ def _changes_by_family() -> list[Column]:
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_CXR, [rate for rate in ERRORS.rates if rate.name not in FAILURES]),
     _changes_by_family(),
-    note="Missed: the null option, though another is right. Invented: "
-    "another option, though the null option is right.",
+    note="Missed: the null option is chosen, although another is correct. Invented: "
+    "another option is chosen, although the null option is correct.",
 )
 _FAILED = scores(_CXR, FAILURES)
 _IMPOSSIBLE = {
@@ -98,15 +98,15 @@ _BY_STAGES = (
 _TEXT = scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"})
 _NULL_TITLE = "Accuracy if the null option is correct, and if another is"
 _NOTES = {
-    "stage-wise": "Stage-wise: first what changed in each interval, then the option, without the "
-    "images.",
-    "reasoning-failures": "Shares of all questions; with the right answers and those without a "
-    "single option they add up to 1. The paper's four failures (Figures 25 to 27) as far as gold "
-    "answers tell them apart: our reading.",
-    "right-letters": "Equal up to chance if a model prefers no letter.",
-    "null-option": "The last option is that none of the others applies; it can be the correct one.",
-    "report": "GTS rows whose correct option is the null option have no reference and are left "
-    "out.",
+    "stage-wise": "Stage-wise: the model first describes what changed in each interval, then "
+    "chooses an option without the images.",
+    "reasoning-failures": "Shares of all questions. Together with the correct answers and those "
+    "without a single option, they add up to 1. These are the paper's four failures (Figures 25 to "
+    "27) as far as gold answers can distinguish them, in our interpretation.",
+    "right-letters": "Without a letter preference, these are equal up to chance.",
+    "null-option": "The last option states that none of the others applies, and can be correct.",
+    "report": "GTS rows whose correct option is the null option have no reference and are "
+    "excluded.",
 }
 MI_CXR = BoardLayout(
     benchmark=_CXR,
