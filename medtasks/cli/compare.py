@@ -48,8 +48,7 @@ def compare(
     prices: Prices = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both
-    used.
+    """Compare two runs item by item: differences, 95 % intervals, corrected tests, resources used.
 
     Example:
         medtasks compare results/A/TIME_medtasks results/B/TIME_medtasks --task mi_cxr

@@ -55,7 +55,7 @@ def demo(
         "medtasks-demo"
     ),
 ) -> None:
-    """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the
+    """Evaluate a tiny vision-language model, with and without images, and three baselines on
     miniature data.
 
     Example:

@@ -43,8 +43,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given
-    back-end.
+    """Check the installation; exits with 1 if lmms-eval cannot run our tasks or load the back-end.
 
     Examples:
         medtasks doctor

@@ -14,7 +14,7 @@ from medtasks.core.replacement import replaced
 from medtasks.core.text import counted, printable
 
 app = typer.Typer(
-    cls=PlainGroup, help="Results in the formats of other tools.", no_args_is_help=True
+    cls=PlainGroup, help="Export results to the formats of other tools.", no_args_is_help=True
 )
 
 

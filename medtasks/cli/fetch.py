@@ -42,8 +42,7 @@ def fetch(
         typer.Option(help="Address of a mirror's index.xml (default: NLTK's server)."),
     ] = None,
 ) -> None:
-    """Download what METEOR reads into NLTK's data directory: the first writable one, else
-    ~/nltk_data.
+    """Download METEOR's resources into NLTK's first writable data directory, or ~/nltk_data.
 
     Example:
         medtasks fetch wordnet punkt

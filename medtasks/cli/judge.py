@@ -84,7 +84,7 @@ def judge(
         typer.Option(help="Write every verdict with prompt and raw answer to this JSONL file."),
     ] = None,
 ) -> None:
-    """Judge a run's responses; stored verdicts are not asked for again.
+    """Judge a run's responses; stored verdicts are reused.
 
     Example:
         medtasks judge results/MODEL/TIME_medtasks

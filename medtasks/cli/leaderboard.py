@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from medtasks.leaderboard.schema.board import Board
 
 app = typer.Typer(
-    cls=PlainGroup, help="Leaderboard pages from result directories.", no_args_is_help=True
+    cls=PlainGroup,
+    help="Build a leaderboard from result directories, or check submissions.",
+    no_args_is_help=True,
 )
 
 

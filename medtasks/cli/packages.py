@@ -34,7 +34,7 @@ def new(
         str | None, typer.Option(help="Name of benchmark and group (default: the module's).")
     ] = None,
 ) -> None:
-    """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests,
+    """Create a package for your own benchmark: tasks, prompt, loader, miniature data, tests,
     README.
 
     Example:
@@ -72,8 +72,8 @@ def validate(
     strict: Annotated[bool, typer.Option(help="Exit with 1 for warnings as well.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how
-    scores behave.
+    """Check task files, templates, prepared data (hidden fields, media, answers, windows) and
+    scores.
 
     Examples:
         medtasks validate mi_cxr

@@ -47,7 +47,7 @@ def plan(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the minimum detectable differences of subsets, before inference is paid for.
+    """Show the minimum detectable difference for subsets, before you run a model.
 
     Example:
         medtasks plan mi_cxr --pilot results/A/TIME_medtasks --pilot results/B/TIME_medtasks

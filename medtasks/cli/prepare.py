@@ -47,9 +47,7 @@ class BenchmarkCommands(PlainGroup):
         return typer.main.get_command(commands)
 
 
-app = typer.Typer(
-    cls=BenchmarkCommands, help="Prepare a benchmark's data; only prepared data are evaluated."
-)
+app = typer.Typer(cls=BenchmarkCommands, help="Prepare a benchmark's data for evaluation.")
 
 
 def _reporting(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:

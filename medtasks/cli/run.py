@@ -16,7 +16,7 @@ app = typer.Typer()
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def run(context: typer.Context) -> None:
-    """Run tasks with a model: the options of lmms-eval, checked before it is loaded.
+    """Run tasks with a model: lmms-eval's options, checked before lmms-eval is loaded.
 
     Example:
         medtasks run --model medtasks_vlm --model_args pretrained=MODEL --tasks med_cmr_mcq

@@ -73,7 +73,7 @@ def score(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Score a result directory again, or predictions made elsewhere, without a model.
+    """Rescore a result directory, or score existing predictions, without a model.
 
     With --json, the content of scores.json, with the changes in a finished run, or the counts of
     predictions.

@@ -44,8 +44,7 @@ def list_tasks(
     everything: Annotated[bool, typer.Option("--all", help="All tasks and groups.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes
-    to standard error.
+    """List groups of tasks, optionally those that match PATTERN.
 
     Examples:
         medtasks list
@@ -146,8 +145,7 @@ def show(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the
-    template.
+    """Show a task's rendered prompt with its media, gold answer, YAML and template.
 
     Example:
         medtasks show mi_cxr_icr --doc 3

@@ -25,7 +25,7 @@ def view(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any.")] = 0,
     no_browser: Annotated[bool, typer.Option(help="Only print the address.")] = False,
 ) -> None:
-    """Show results in a browser: the board, every sample with its pictures, and runs under way.
+    """Show results in a browser: the leaderboard, every sample with its images, and live runs.
 
     Example:
         medtasks view results
