@@ -478,7 +478,7 @@ def test_a_response_that_is_too_long_to_be_scored_whole_says_so(tmp_path: Path) 
             page(server, "sample.html", task=OPEN, id=name)
             for name in listed(server, task=OPEN)[:2]
         ]
-    assert ["too long to be scored whole" in text for text in shown] == [True, False]
+    assert ["too long to be scored in full" in text for text in shown] == [True, False]
 
 
 def test_a_stripped_run_is_shown_beside_whole_ones(results: Path, tmp_path: Path) -> None:
