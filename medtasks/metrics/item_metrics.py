@@ -132,7 +132,7 @@ class ErrorRate(MeanMetric):
         name: the column name.
         label: the heading on a leaderboard.
         cases: what is counted in the denominator, one hyphenated word; part of the signature.
-        harms: whether the error could harm a patient if nobody noticed it.
+        harms: whether the error could harm a patient if it goes unnoticed.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
         choices: other choices that can change the score, for the signature.
     """
