@@ -142,7 +142,7 @@ def _report(board: Board, out: Path) -> None:
     for chart in charts:
         _write_filled(f"{chart.benchmark.title}: {chart.finding}", "  ")
         gains += _gains_by_pictures(chart)
-    _write_filled(f"What the pictures add to tiny: {', '.join(gains)}.", "  ")
+    _write_filled(f"Gain of tiny from images: {', '.join(gains)}.", "  ")
     write(
         "\nMiniature data: a demonstration, not a benchmark result.\n"
         f"Leaderboard, for a browser: {out}/leaderboard/index.html\n"

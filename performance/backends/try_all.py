@@ -45,7 +45,7 @@ KEPT = Path(__file__).with_name("tried.json")
 BEGIN, END = "<!-- table: performance/backends/try_all.py -->", "<!-- end of table -->"
 KINDS = {
     "single turn": "kvasir_vqa_x1_level1",
-    "several pictures": "mi_cxr_icr",
+    "several images": "mi_cxr_icr",
     "video frames": "medstreambench_present",
     "streams": "medstreambench_future_streaming",
     "stage-wise": "mi_cxr_stagewise_icr",

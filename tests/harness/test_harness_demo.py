@@ -74,7 +74,7 @@ def test_seeing_beats_guessing_and_falls_behind_knowing(demo: Demo, board: dict[
         order = [rows["uniform"], apart, rows["tiny"], rows["noisy"], rows["oracle"]]
         guessed, blind, seeing, noisy, right = [row["cells"][key]["value"] for row in order]
         assert guessed < blind < seeing < noisy < right, benchmark["name"]
-    assert "What the pictures add to tiny: " in demo.printed
+    assert "Gain of tiny from images: " in demo.printed
 
 
 @pytest.fixture(scope="module")
