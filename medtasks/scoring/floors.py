@@ -32,9 +32,18 @@ class Floors:
     @property
     def highest(self) -> float | None:
         """The higher of the two, None without any."""
-        return max(
-            (floor for floor in (self.chance, self.constant) if floor is not None), default=None
-        )
+        if self.chance is None or self.constant is None:
+            return self.chance
+        return max(self.chance, self.constant)
+
+    def margins(self, accuracy: float) -> dict[str, float | None]:
+        """How far an accuracy is above chance and above the highest floor."""
+        if self.chance is None or self.highest is None:
+            return {"margin_over_chance": None, "margin_over_floor": None}
+        return {
+            "margin_over_chance": accuracy - self.chance,
+            "margin_over_floor": accuracy - self.highest,
+        }
 
 
 def floors_of(options: Sequence[int], targets: Sequence[str]) -> Floors:
@@ -55,14 +64,12 @@ def accuracy_floors(table: ItemTable, rows: Rows, accuracy: float) -> dict[str, 
     """The fields of an accuracy over ``rows`` that are about its floors: those of `Floors`, and the
     margins over chance and over the highest floor."""
     numbers = rows.tolist()
-    rotated = PREFERENCE in table.metrics
-    targets = [""] * len(numbers) if rotated else [table.target[row] for row in numbers]
-    floors = floors_of([table.options[row] for row in numbers], targets)
-    margins = {
-        "margin_over_chance": None if floors.chance is None else accuracy - floors.chance,
-        "margin_over_floor": None if floors.highest is None else accuracy - floors.highest,
-    }
-    return asdict(floors) | margins
+    options = [table.options[row] for row in numbers]
+    targets = [table.target[row] for row in numbers]
+    if PREFERENCE in table.metrics:  # the options were rotated
+        targets = [""] * len(numbers)
+    floors = floors_of(options, targets)
+    return asdict(floors) | floors.margins(accuracy)
 
 
 def _uniform_guessing(options: Sequence[int]) -> float | None:

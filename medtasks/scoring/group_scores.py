@@ -22,10 +22,11 @@ from medtasks.runs.samples import Sample
 from medtasks.scoring.columns import Column, Rows, reduced_to
 from medtasks.scoring.floors import accuracy_floors
 from medtasks.scoring.item_table import ItemTable, item_table
-from medtasks.scoring.letters import letters_of, reliability_of, rotated_letters_of
+from medtasks.scoring.letters import letters_of, rotated_letters_of
 from medtasks.scoring.metric_scores import score_group
+from medtasks.scoring.reliability import reliability_of
 from medtasks.scoring.run_tables import RunTables
-from medtasks.scoring.scores import COVERAGE, MetricScore, Scores
+from medtasks.scoring.scores import COVERAGE, Letters, MetricScore, Scores
 from medtasks.stats.bootstrap import clustered_standard_error
 
 
@@ -53,14 +54,13 @@ def scores_of(
     tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
     """Scores of every task, and of every group pooled over all samples of its tasks."""
-    of_tasks = {
-        name: score_table(tables.of(name, ()), threshold=threshold) for name in tables.tasks
-    }
-    of_groups = {
-        name: score_table(tables.of(name, members), threshold=threshold)
-        for name, members in groups.items()
-    }
-    return of_tasks, of_groups
+    scores_of_tasks = {}
+    for name in tables.tasks:
+        scores_of_tasks[name] = score_table(tables.of(name), threshold=threshold)
+    scores_of_groups = {}
+    for name, members in groups.items():
+        scores_of_groups[name] = score_table(tables.of(name, members), threshold=threshold)
+    return scores_of_tasks, scores_of_groups
 
 
 def score_table(table: ItemTable, *, threshold: float = COVERAGE) -> Scores:
@@ -70,16 +70,19 @@ def score_table(table: ItemTable, *, threshold: float = COVERAGE) -> Scores:
     A judged score is marked incomplete if the share of items with a verdict is below ``threshold``;
     one that still awaits its judge has no value.
     """
-    groups = [*_groups_of(table)]
-    scores_by_metric = {
-        name: [*_scores_of_metric(table, name, groups, threshold)] for name in table.metrics
-    }
-    made: dict[str, dict[str, Scores]] = {"": {}, **{name: {} for name in table.breakdowns}}
-    for number, group in enumerate(groups):
-        metrics = {name: scores[number] for name, scores in scores_by_metric.items()}
-        made[group.breakdown][group.key] = _scores_of_group(table, group, metrics)
-    whole = made.pop("")[""]
-    return whole.model_copy(update={"breakdowns": made, "reliability": reliability_of(table)})
+    groups = [_whole(table), *_groups_of_breakdowns(table)]
+    metrics_of_groups: list[dict[str, MetricScore]] = [{} for _ in groups]
+    # one metric after the other, because a pooled column is put together on each access
+    for name in table.metrics:
+        scores = _scores_of_metric(table, name, groups, threshold)
+        for metrics, score in zip(metrics_of_groups, scores, strict=True):
+            metrics[name] = score
+    whole = _scores_of_group(table, groups[0], metrics_of_groups[0])
+    breakdowns: dict[str, dict[str, Scores]] = {name: {} for name in table.breakdowns}
+    for group, metrics in zip(groups[1:], metrics_of_groups[1:], strict=True):
+        breakdowns[group.breakdown][group.key] = _scores_of_group(table, group, metrics)
+    update = {"breakdowns": breakdowns, "reliability": reliability_of(table)}
+    return whole.model_copy(update=update)
 
 
 def standard_errors(
@@ -88,22 +91,19 @@ def standard_errors(
     """Clustered standard errors by task and group, for the mean-type metrics whose items all have a
     value.
     """
-    found: dict[str, dict[str, float | None]] = {}
-    for name, members in {**dict.fromkeys(tables.tasks, ()), **groups}.items():
+    members_by_name: dict[str, Sequence[str]] = {**dict.fromkeys(tables.tasks, ()), **groups}
+    errors: dict[str, dict[str, float | None]] = {}
+    for name, members in members_by_name.items():
         table = tables.of(name, members)
+        errors[name] = {}
         for metric in table.metrics:
             column = table.column(metric)
             rows = np.flatnonzero(column.present)
-            errors = found.setdefault(name, {})
-            if (
-                column.statistics.shape[1] == 2
-                and column.known[rows].all()
-                and column.applies[rows].any()
-            ):
-                errors[metric] = clustered_standard_error(
-                    column.statistics[rows], table.codes[rows]
-                )
-    return found
+            is_mean = column.statistics.shape[1] == 2
+            if is_mean and column.known[rows].all() and column.applies[rows].any():
+                error = clustered_standard_error(column.statistics[rows], table.codes[rows])
+                errors[name][metric] = error
+    return errors
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,11 @@ class _Group:
     complete: Rows
 
 
-def _groups_of(table: ItemTable) -> Iterator[_Group]:
-    yield _group(table, "", "", np.arange(len(table.items)))
+def _whole(table: ItemTable) -> _Group:
+    return _group(table, "", "", np.arange(len(table.items)))
+
+
+def _groups_of_breakdowns(table: ItemTable) -> Iterator[_Group]:
     for breakdown in table.breakdowns:
         for key, rows in table.rows_by_group(breakdown).items():
             yield _group(table, breakdown, key, rows)
@@ -162,12 +165,6 @@ def _column_of_group(table: ItemTable, name: str, group: _Group) -> Column:
 def _scores_of_group(table: ItemTable, group: _Group, metrics: Mapping[str, MetricScore]) -> Scores:
     rows = group.rows.tolist()
     statuses = Counter(chain.from_iterable(table.statuses[row] for row in rows))
-    if PREFERENCE in table.metrics:
-        letters = rotated_letters_of(table, group.complete)
-    else:
-        with_floors = [name for name in table.metrics if facts_of(name).has_floors]
-        accuracy = table.column(with_floors[0]) if with_floors else None
-        letters = letters_of(table, group.complete, accuracy)
     return Scores(
         samples=sum(len(table.samples[row]) for row in rows),
         items=len(group.complete),
@@ -175,5 +172,13 @@ def _scores_of_group(table: ItemTable, group: _Group, metrics: Mapping[str, Metr
         status=dict(sorted(statuses.items())),
         metrics=dict(metrics),
         incomplete=len(rows) - len(group.complete),
-        letters=letters,
+        letters=_letters(table, group),
     )
+
+
+def _letters(table: ItemTable, group: _Group) -> Letters | None:
+    if PREFERENCE in table.metrics:
+        return rotated_letters_of(table, group.complete)
+    with_floors = [name for name in table.metrics if facts_of(name).has_floors]
+    accuracy = table.column(with_floors[0]) if with_floors else None
+    return letters_of(table, group.complete, accuracy)

@@ -1,36 +1,21 @@
-"""What a group of multiple-choice answers shows beside its scores: letters chosen, and accuracy by
-confidence.
-"""
+"""Which letters were correct and which were chosen, in a group of multiple-choice answers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import chain
 from string import ascii_uppercase
 
-import numpy as np
-
 from medtasks.catalog.statuses import FAILED
-from medtasks.metrics.base import Array, MeanMetric, totals
-from medtasks.metrics.confidence import (
-    BIN_OF,
-    BINS,
-    ECE,
-    GIVEN,
-    PERCENT,
-    accuracy_at,
-    cases,
-    reasons,
-)
+from medtasks.metrics.base import MeanMetric, totals
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
 from medtasks.scoring.columns import Column, Rows
 from medtasks.scoring.item_table import ItemTable
-from medtasks.scoring.metric_scores import interval_fields
-from medtasks.scoring.scores import Letters, Reliability, ReliabilityBin
+from medtasks.scoring.scores import Letters
 from medtasks.stats.intervals import Bounds, ClusteredItems, score_interval
 
 _MEAN = MeanMetric().score
-_SHARE: Bounds = (0.0, 1.0)
 _DIFFERENCE_OF_SHARES: Bounds = (-1.0, 1.0)
 
 
@@ -38,95 +23,72 @@ def letters_of(table: ItemTable, rows: Rows, accuracy: Column | None) -> Letters
     """The letters of these rows, which were asked in one order; None without options or without an
     answer.
     """
-    options, null = table.benchmark.options, table.benchmark.null_option
+    options, null_option = table.benchmark.options, table.benchmark.null_option
     if not options or accuracy is None:
         return None
     gold: Counter[str] = Counter()
     chosen: Counter[str] = Counter()
-    wrong = missed = 0
-    asked = rows[accuracy.present[rows]].tolist()
-    answers = Counter(
-        (table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked
-    )
+    null_chosen_when_wrong = null_missed_when_right = 0
+    answers = _answer_counts(table, rows[accuracy.present[rows]])
     for (target, letter, status), count in answers.items():
-        if status != FAILED:
-            gold[target] += count
-            chosen[letter if status == "ok" else f"[{status}]"] += count
-            wrong += count * (letter == null and target != null)
-            missed += count * (status == "ok" and letter != null and target == null)
+        if status == FAILED:
+            continue
+        gold[target] += count
+        chosen[letter if status == "ok" else f"[{status}]"] += count
+        if letter == null_option and target != null_option:
+            null_chosen_when_wrong += count
+        if status == "ok" and letter != null_option and target == null_option:
+            null_missed_when_right += count
     if not gold:
         return None
-    others = {key: count for key, count in sorted(chosen.items()) if key not in options}
+    has_null_option = null_option is not None
     return Letters(
         gold={letter: gold[letter] for letter in options},
-        chosen={**{letter: chosen[letter] for letter in options}, **others},
-        null_chosen_when_wrong=None if null is None else wrong,
-        null_missed_when_right=None if null is None else missed,
+        chosen=_options_first(chosen, options),
+        null_chosen_when_wrong=null_chosen_when_wrong if has_null_option else None,
+        null_missed_when_right=null_missed_when_right if has_null_option else None,
     )
+
+
+def _answer_counts(table: ItemTable, rows: Rows) -> Counter[tuple[str, str, str]]:
+    """How often each combination of target, chosen letter and status occurs."""
+    return Counter(
+        (table.target[row], table.chosen[row], table.statuses[row][0]) for row in rows.tolist()
+    )
+
+
+def _options_first(chosen: Counter[str], options: Sequence[str]) -> dict[str, int]:
+    """The counts of all options, then those of anything else, sorted."""
+    counts = {letter: chosen[letter] for letter in options}
+    for key in sorted(chosen):
+        if key not in counts:
+            counts[key] = chosen[key]
+    return counts
 
 
 def rotated_letters_of(table: ItemTable, rows: Rows) -> Letters | None:
     """The letters of rotated questions, also without a selected option; None without a response."""
-    column = table.column(PREFERENCE)
     answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
     if not answered:
         return None
-    statuses = Counter(status for each in answered for status in each if status != "ok")
-    rows = rows[column.present[rows] & column.known[rows]]
-    statistics = column.statistics[rows]
+    column = table.column(PREFERENCE)
+    known = rows[column.present[rows] & column.known[rows]]
+    statistics = column.statistics[known]
     chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
-    letters = table.benchmark.options or ascii_uppercase
-    names = {place: name for place, name in enumerate(letters) if shown[place]}
+    gold_counts: dict[str, int] = {}
+    chosen_counts: dict[str, int] = {}
     preference: dict[str, tuple[float, float | None, float | None]] = {}
-    for place, name in names.items():
-        pairs = preference_of_letter(statistics, place)
-        interval = score_interval(
-            _MEAN, ClusteredItems.of(pairs, table.codes[rows]), _DIFFERENCE_OF_SHARES
-        )
-        preference[name] = float(_MEAN(totals(pairs))), interval.low, interval.high
-    return Letters(
-        gold={name: int(gold[place]) for place, name in names.items()},
-        chosen={name: int(chosen[place]) for place, name in names.items()}
-        | {f"[{status}]": count for status, count in sorted(statuses.items())},
-        preference=preference,
-    )
-
-
-def reliability_of(table: ItemTable) -> Reliability | None:
-    """Accuracy by confidence; None without any confidence."""
-    if ECE not in table.metrics or GIVEN not in table.metrics:
-        return None
-    column, given = table.column(ECE), table.column(GIVEN)
-    rows = np.flatnonzero(column.known & table.complete)
-    if not len(rows):
-        return None
-    statistics = column.statistics[rows]
-    every = totals(statistics)
-    known = np.flatnonzero(given.known & table.complete)
-    return Reliability(
-        without=reasons(totals(given.statistics[known]).tolist()),
-        bins=tuple(_bins(statistics, table.codes[rows])),
-        curve=tuple(float(accuracy_at(every, tenths / 10)) for tenths in range(1, 11)),
-    )
-
-
-def _bins(statistics: Array, clusters: Rows) -> Iterator[ReliabilityBin]:
-    """The bins that have an answer."""
-    counts, right = cases(statistics)
-    for place in range(BINS):
-        percents = place == BIN_OF
-        pairs = np.stack([right[:, percents].sum(axis=1), counts[:, percents].sum(axis=1)], axis=-1)
-        answers = int(pairs[:, 1].sum())
-        if not answers:
+    for place, letter in enumerate(table.benchmark.options or ascii_uppercase):
+        if not shown[place]:
             continue
-        interval = interval_fields(
-            score_interval(_MEAN, ClusteredItems.of(pairs, clusters), _SHARE)
-        )
-        yield ReliabilityBin(
-            low=place / BINS,
-            high=(place + 1) / BINS,
-            answers=answers,
-            confidence=float((counts[:, percents] @ PERCENT[percents]).sum()) / 100 / answers,
-            accuracy=float(_MEAN(totals(pairs))),
-            interval=interval["interval"],
-        )
+        gold_counts[letter] = int(gold[place])
+        chosen_counts[letter] = int(chosen[place])
+        pairs = preference_of_letter(statistics, place)
+        items = ClusteredItems.of(pairs, table.codes[known])
+        interval = score_interval(_MEAN, items, _DIFFERENCE_OF_SHARES)
+        preference[letter] = (float(_MEAN(totals(pairs))), interval.low, interval.high)
+    statuses = Counter(chain.from_iterable(answered))
+    del statuses["ok"]
+    for status, count in sorted(statuses.items()):
+        chosen_counts[f"[{status}]"] = count
+    return Letters(gold=gold_counts, chosen=chosen_counts, preference=preference)

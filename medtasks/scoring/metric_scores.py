@@ -42,7 +42,14 @@ class Coverage:
         awaiting = int(np.count_nonzero(state == ItemState.AWAITING))
         pending = awaiting + int(np.count_nonzero(state == ItemState.PENDING))
         known = int(np.count_nonzero(column.known & column.applies))
-        return cls(items, answered, answered - pending - known, known, pending, awaiting)
+        return cls(
+            items=items,
+            answered=answered,
+            absent=answered - pending - known,
+            known=known,
+            pending=pending,
+            awaiting=awaiting,
+        )
 
     def reason(self, threshold: float, unavailable: Callable[[], str | None]) -> str | None:
         """Why there is no value; None if there is one. ``unavailable`` gives the reason for a
@@ -55,11 +62,9 @@ class Coverage:
             return f"none of {self.items} items is answered"
         if self.absent:
             cause = unavailable() or "the run that made these samples could not compute it"
-            return (
-                f"{self.absent} of {self.answered} samples lack it: {cause}"
-                if self.known or self.pending
-                else cause
-            )
+            if self.known or self.pending:
+                return f"{self.absent} of {self.answered} samples lack it: {cause}"
+            return cause
         if self.awaiting and self.known < threshold * self.answered:
             return f"{self.awaiting} of {self.items} items await a judge"
         if not self.known:
@@ -80,34 +85,36 @@ def score_group(
     coverage = Coverage.of(column)
     judges = column.judges_of(np.flatnonzero(column.applies))
     involves_judge = bool(coverage.pending or judges)
-    failed = coverage.answered < coverage.items
+    has_failed = coverage.answered < coverage.items
     reason = coverage.reason(threshold, unavailable)
-    facts: dict[str, Any] = {
-        "samples": coverage.items,
-        "signature": "|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
-        "answered": coverage.answered if failed else None,
-        "judged": coverage.known if involves_judge else None,
-        "incomplete": reason is None and coverage.known < threshold * coverage.items,
-        "bounds": _bounds(metric, column) if failed or involves_judge else None,
-    }
+    without_value = MetricScore(
+        value=None,
+        interval=None,
+        samples=coverage.items,
+        signature="|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
+        reason=reason,
+        answered=coverage.answered if has_failed else None,
+        judged=coverage.known if involves_judge else None,
+        bounds=_bounds(metric, column) if has_failed or involves_judge else None,
+        incomplete=reason is None and coverage.known < threshold * coverage.items,
+    )
     if reason is not None:
-        return MetricScore(value=None, interval=None, reason=reason, **facts)
+        return without_value
     items = _known_items(column, clusters)
     value = score_of(metric, items.statistics)
     if math.isnan(value):
-        return MetricScore(
-            value=None, interval=None, reason="it is undefined for so few clusters", **facts
-        )
+        return without_value.model_copy(update={"reason": "it is undefined for so few clusters"})
     is_distance = getattr(metric, "is_distance", False)
     interval = score_interval(metric.score, items, bounds_of(metric.name), is_distance=is_distance)
-    return MetricScore(
-        value=value, repeats=_repeats(metric, column), **facts, **interval_fields(interval)
-    )
+    update = {"value": value, "repeats": _repeats(metric, column), **interval_fields(interval)}
+    return without_value.model_copy(update=update)
 
 
 def interval_fields(interval: Interval) -> dict[str, Any]:
     """The fields of a score, or of a reliability bin, that come from its interval."""
-    ends = None if interval.low is None or interval.high is None else (interval.low, interval.high)
+    ends = None
+    if interval.low is not None and interval.high is not None:
+        ends = (interval.low, interval.high)
     return {"interval": ends, "interval_method": interval.method, "reason": interval.reason}
 
 
@@ -125,8 +132,8 @@ def scores_of_sums(metric: Metric, sums: Array) -> Array:
     scores = np.asarray(metric.score(sums))
     if scores.shape != sums.shape[:-1]:
         raise MedtasksError(
-            f"metric {metric.name}: `score` returns shape {scores.shape} for sums of shape {sums.shape}, expected "
-            f"{sums.shape[:-1]}; make it work on the last axis."
+            f"metric {metric.name}: `score` returns shape {scores.shape} for sums of shape "
+            f"{sums.shape}, expected {sums.shape[:-1]}; make it work on the last axis."
         )
     return scores
 
@@ -135,9 +142,8 @@ def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
     """The items with a known value."""
     known = column.applies & column.known
     statistics = column.statistics
-    if (
-        not known.all()
-    ):  # if all are, a copy would only cost memory: tens of megabytes in large runs
+    # if all are known, a copy would only cost memory: tens of megabytes in large runs
+    if not known.all():
         statistics, clusters = statistics[known], clusters[known]
     check_finite(statistics)
     begins = np.flatnonzero(np.diff(clusters, prepend=-1))
