@@ -44,12 +44,17 @@ class Amendments:
         line = canonical_json(scored.model_dump(mode="json")).encode()
         self._packed.append(self._packer.compress(line + b"\n"))
         for field, found, expected in _differing(submitted, scored):
-            known = self._by_field.get(field)
-            if known is None:
-                texts = _quoted(found), _quoted(expected)
-                self._by_field[field] = Difference(self._task, field, 1, scored.sample_id, *texts)
-            else:
-                self._by_field[field] = replace(known, samples=known.samples + 1)
+            difference = self._by_field.get(field)
+            if difference is None:
+                difference = Difference(
+                    self._task,
+                    field,
+                    samples=0,
+                    first=scored.sample_id,
+                    found=_quoted(found),
+                    expected=_quoted(expected),
+                )
+            self._by_field[field] = replace(difference, samples=difference.samples + 1)
 
     @property
     def differences(self) -> list[Difference]:
@@ -69,16 +74,20 @@ def samples_as_scored(file: SampleFile, packed: bytes) -> Iterator[Sample]:
     """The samples of a task as they are scored here: those in the ``file`` of the directory, with
     the ``packed`` ones of `RunRecord.amended` in their places.
     """
-    lines = zlib.decompress(packed).splitlines() if packed else []
-    amended = {sample.sample_id: sample for sample in map(Sample.model_validate_json, lines)}
+    amended = {}
+    if packed:
+        for line in zlib.decompress(packed).splitlines():
+            sample = Sample.model_validate_json(line)
+            amended[sample.sample_id] = sample
     for sample in file:
         yield amended.get(well_formed(sample.sample_id), sample)
 
 
 def _differing(submitted: Sample, scored: Sample) -> Iterator[FieldValues]:
     """The fields with different values."""
+    submitted_values, scored_values = dict(submitted), dict(scored)
     for field in Sample.model_fields:
-        found, expected = getattr(submitted, field), getattr(scored, field)
+        found, expected = submitted_values[field], scored_values[field]
         if found == expected:
             continue
         if field in _BY_KEY:
@@ -99,13 +108,13 @@ def _quoted(value: Any) -> str | None:
     """The value as JSON, cut; None for an absent one."""
     if value is None:
         return None
-    return canonical_json(_plain(value))[:_LONGEST]
+    return canonical_json(_as_json(value))[:_LONGEST]
 
 
-def _plain(value: Any) -> Any:
-    """The value without our own types."""
+def _as_json(value: Any) -> Any:
+    """The value of JSON's own types."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _as_json(inner) for key, inner in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_plain(inner) for inner in value]
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+        return [_as_json(inner) for inner in value]
+    return value

@@ -1,28 +1,28 @@
-"""Comparisons within a run and between runs: paired differences, gaps between levels, diagnostics
-of scores.
-"""
+"""Comparisons within a run and between runs: paired differences, and gaps between levels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
-from medtasks.catalog.statuses import ANSWERED, FAILED
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.scoring.columns import Column, Rows, reduced_to, without_value
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.run_tables import RunTables
-from medtasks.scoring.scores import Letters, Scores
 from medtasks.stats.bootstrap import Clusters
 from medtasks.stats.cautions import few_clusters
 from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
+
+_LEVEL_METRICS = ("rougeL", "meteor", "exact_match")
+"""Metrics of the gaps between levels."""
 
 
 class Paired(BaseModel, frozen=True):
@@ -43,48 +43,61 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     and their clusters are those of the first table. ``items`` is 0 if they share none, e.g. after
     ``--limit 1``; ``unpaired`` counts the items in only one of them.
     """
-    (first_name, first_table), (second_name, second_table) = first, second
-    first_rows, second_rows = _complete_rows(first_table), _complete_rows(second_table)
+    pair = _TablePair(*first, *second)
+    first_rows, second_rows = _complete_rows(pair.first), _complete_rows(pair.second)
     names = sorted(first_rows.keys() & second_rows.keys())
     rows = [(first_rows[name], second_rows[name]) for name in names]
     shared: Rows = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    # a group's column is put together on each access
-    columns: dict[str, tuple[Column, Column]] = {}
-    for metric in first_table.metrics:
-        if metric in second_table.columns:
-            columns[metric] = (first_table.column(metric), second_table.column(metric))
+    breakdowns: dict[str, dict[str, Paired]] = {}
+    for name in pair.first.breakdowns:
+        breakdowns[name] = {}
+        for key, members in pair.first.rows_by_group(name).items():
+            inside = shared[np.isin(shared[:, 0], members)]
+            if len(inside):
+                part = key if name == pair.first.benchmark.scoring.parts else ""
+                breakdowns[name][key] = pair.compared(inside, part)
+    unpaired = len(first_rows.keys() ^ second_rows.keys())
+    update = {"unpaired": unpaired, "breakdowns": breakdowns}
+    return pair.compared(shared).model_copy(update=update)
 
-    def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
-        """The comparison over ``items``: rows of the first table, rows of the second."""
-        rows_of_first, rows_of_second = items.T
-        clusters = first_table.codes[rows_of_first]
+
+@dataclass(frozen=True)
+class _TablePair:
+    """Two tables to compare, and their names."""
+
+    first_name: str
+    first: ItemTable
+    second_name: str
+    second: ItemTable
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[Column, Column]]:
+        """The columns of each metric that both have: a group's are put together on each access."""
+        columns = {}
+        for metric in self.first.metrics:
+            if metric in self.second.columns:
+                columns[metric] = (self.first.column(metric), self.second.column(metric))
+        return columns
+
+    def compared(self, rows: Rows, part: str = "") -> Paired:
+        """The comparison over some items: rows of the first table beside rows of the second."""
+        rows_of_first, rows_of_second = rows.T
+        clusters = self.first.codes[rows_of_first]
         metrics = {}
-        for metric, (first_column, second_column) in columns.items():
+        for metric, (first_column, second_column) in self.columns.items():
             key = (metric, part)
-            left = reduced_to(first_column, first_table.reduced.get(key), rows_of_first)
-            right = reduced_to(second_column, second_table.reduced.get(key), rows_of_second)
-            difference = compare_statistics(metric, left.statistics, right.statistics, clusters)
+            first = reduced_to(first_column, self.first.reduced.get(key), rows_of_first)
+            second = reduced_to(second_column, self.second.reduced.get(key), rows_of_second)
+            difference = compare_statistics(metric, first.statistics, second.statistics, clusters)
             if difference is not None:
                 metrics[metric] = difference
         return Paired(
-            first=first_name,
-            second=second_name,
-            items=len(items),
-            unpaired=unpaired,
+            first=self.first_name,
+            second=self.second_name,
+            items=len(rows),
+            unpaired=0,
             metrics=metrics,
-            **more,
         )
-
-    breakdowns: dict[str, dict[str, Paired]] = {}
-    for name in first_table.breakdowns:
-        breakdowns[name] = {}
-        for key, members in first_table.rows_by_group(name).items():
-            inside = shared[np.isin(shared[:, 0], members)]
-            if len(inside):
-                part = key if name == first_table.benchmark.scoring.parts else ""
-                breakdowns[name][key] = compared(inside, part)
-    unpaired = len(first_rows.keys() ^ second_rows.keys())
-    return compared(shared, "", unpaired, breakdowns=breakdowns)
 
 
 def _complete_rows(table: ItemTable) -> dict[str, int]:
@@ -121,28 +134,6 @@ def _clusters_of(rows: Rows, clusters: Clusters) -> Clusters:
     return [clusters[row] for row in rows.tolist()]
 
 
-class Diagnostics(BaseModel, frozen=True):
-    """Diagnostics of one task or group; an optional share is None if its denominator is 0.
-
-    ``extraction_failures`` is the share of responses without an answer to score, ``read_by_text``
-    the share of selected options that were named by their text instead of their letter,
-    ``named_in_prose`` the share of questions without a selected option whose response contains the
-    text of just one. ``letter_bias`` is half the sum over the options of |share among chosen
-    letters - share among correct letters| (0: equally often, 1: disjoint). ``false_abstention`` is
-    the share of questions answered with the null option among those where it is wrong,
-    ``false_commitment`` the share answered with another option among those where it is correct
-    (arXiv 2605.15574).
-    """
-
-    responses: int
-    extraction_failures: float
-    read_by_text: float | None = Field(default=None, exclude_if=lambda value: value is None)
-    named_in_prose: float | None = Field(default=None, exclude_if=lambda value: value is None)
-    letter_bias: float | None = None
-    false_abstention: float | None = None
-    false_commitment: float | None = None
-
-
 class LevelGap(BaseModel, frozen=True):
     """A metric at a higher complexity level minus that at a lower one; images have questions at
     both levels.
@@ -152,54 +143,6 @@ class LevelGap(BaseModel, frozen=True):
     difference: float
     interval: tuple[float, float] | None
     warning: str | None = None
-
-
-def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int]) -> Diagnostics:
-    """Diagnostics from the scores of a task or group.
-
-    ``readings`` counts how often options were named in which way.
-    """
-    responses = unread = 0
-    for status, count in scores.status.items():
-        if status != FAILED:
-            responses += count
-            if status not in ANSWERED:
-                unread += count
-    diagnostics = Diagnostics(
-        responses=responses, extraction_failures=unread / responses if responses else 0.0
-    )
-    letters = scores.letters
-    if letters is None:
-        return diagnostics
-    update: dict[str, float | None] = {}
-    by_letter = readings.get("letter", 0)
-    by_text = readings.get("text", 0)
-    if by_letter or by_text:
-        update["read_by_text"] = by_text / (by_letter + by_text)
-    not_selected = scores.samples - by_letter - by_text - scores.status.get(FAILED, 0)
-    if not_selected:
-        update["named_in_prose"] = readings.get("named", 0) / not_selected
-    update |= _letter_bias(letters)
-    if null_option is not None and letters.null_chosen_when_wrong is not None:
-        assert letters.null_missed_when_right is not None
-        right = letters.gold[null_option]
-        wrong = sum(letters.gold.values()) - right
-        update["false_abstention"] = letters.null_chosen_when_wrong / wrong if wrong else None
-        update["false_commitment"] = letters.null_missed_when_right / right if right else None
-    return diagnostics.model_copy(update=update)
-
-
-def _letter_bias(letters: Letters) -> dict[str, float]:
-    """Half the sum of the differences in share; empty if no option was chosen."""
-    gold = sum(letters.gold.values())
-    chosen = sum(letters.chosen[letter] for letter in letters.gold)
-    if not chosen:
-        return {}
-    differences = []
-    for letter in letters.gold:
-        share_chosen = letters.chosen[letter] / chosen
-        differences.append(abs(share_chosen - letters.gold[letter] / gold))
-    return {"letter_bias": sum(differences) / 2}
 
 
 def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
@@ -227,37 +170,46 @@ def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
     """Gaps between adjacent levels (`ScoringRules.levels`) if both were run, by ``higher - lower:
     metric``.
     """
-    found = {}
-    levels = dict.fromkeys(load_spec(task).benchmark.scoring.levels for task in tables.tasks)
-    for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
-        if lower in tables.tasks and higher in tables.tasks:
-            for metric in ("rougeL", "meteor", "exact_match"):
-                gap = level_gap(tables.of(lower), tables.of(higher), metric)
-                if gap is not None:
-                    found[f"{higher} - {lower}: {metric}"] = gap
-    return found
+    gaps = {}
+    for lower, higher in _adjacent_levels(tables.tasks):
+        if lower not in tables.tasks or higher not in tables.tasks:
+            continue
+        for metric in _LEVEL_METRICS:
+            gap = level_gap(tables.of(lower), tables.of(higher), metric)
+            if gap is not None:
+                gaps[f"{higher} - {lower}: {metric}"] = gap
+    return gaps
 
 
-def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
+def _adjacent_levels(tasks: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of tasks, the lower level first."""
+    for levels in dict.fromkeys(load_spec(task).benchmark.scoring.levels for task in tasks):
+        yield from pairwise(levels)
+
+
+def comparisons(tables: RunTables, partner_tables: RunTables) -> dict[str, Paired]:
     """Every task or group with a partner (``compare_with``), compared with that partner of this or
     another run.
     """
-    found = {}
+    compared = {}
     for name, spec in load_specs().items():
         partner = spec.metadata.compare_with
-        leaves, theirs = leaf_tasks(name), leaf_tasks(partner or name)
-        if partner is not None and {*leaves} <= {*tables.tasks} and {*theirs} <= {*others.tasks}:
-            found[name] = compare_tables(
-                (name, tables.of(name, leaves)), (partner, others.of(partner, theirs))
-            )
-    return found
+        if partner is None:
+            continue
+        members, partner_members = leaf_tasks(name), leaf_tasks(partner)
+        is_run = set(members) <= set(tables.tasks)
+        if is_run and set(partner_members) <= set(partner_tables.tasks):
+            first = (name, tables.of(name, members))
+            second = (partner, partner_tables.of(partner, partner_members))
+            compared[name] = compare_tables(first, second)
+    return compared
 
 
-def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
+def same_tasks(tables: RunTables, other_tables: RunTables) -> dict[str, Paired]:
     """Every task that two runs share, the first run compared with the second."""
-    return {
-        f"{name} (both)": compare_tables(
-            (f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name))
-        )
-        for name in sorted({*tables.tasks} & {*others.tasks})
-    }
+    compared = {}
+    for name in sorted(set(tables.tasks) & set(other_tables.tasks)):
+        first = (f"{name} (this)", tables.of(name))
+        second = (f"{name} (other)", other_tables.of(name))
+        compared[f"{name} (both)"] = compare_tables(first, second)
+    return compared

@@ -14,14 +14,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.timelines import Timeline
 from medtasks.runs.manifest import RunManifest, versions
 from medtasks.runs.samples import Sample
-from medtasks.scoring.comparisons import (
-    Diagnostics,
-    LevelGap,
-    Paired,
-    comparisons,
-    diagnose,
-    level_gaps,
-)
+from medtasks.scoring.comparisons import LevelGap, Paired, comparisons, level_gaps
+from medtasks.scoring.diagnostics import Diagnostics, diagnose
 from medtasks.scoring.group_scores import scores_of
 from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scores import COVERAGE, Scores

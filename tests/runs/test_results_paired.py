@@ -15,14 +15,8 @@ from made_samples import made_sample
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.samples import Sample
-from medtasks.scoring.comparisons import (
-    Paired,
-    compare_tables,
-    comparisons,
-    diagnose,
-    level_gap,
-    same_tasks,
-)
+from medtasks.scoring.comparisons import Paired, compare_tables, comparisons, level_gap, same_tasks
+from medtasks.scoring.diagnostics import diagnose
 from medtasks.scoring.group_scores import score_samples
 from medtasks.scoring.item_table import item_table
 from medtasks.scoring.run_tables import RunTables
