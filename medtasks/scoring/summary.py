@@ -9,15 +9,11 @@ from pathlib import Path
 
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.catalog.statuses import ANSWERED, FAILED, NO_FINAL_ANSWER, status_counts
-from medtasks.core.text import counted, first_names
-from medtasks.data.prepared import coverage_lines
-from medtasks.metrics.registry import facts_of, get_metric, is_ours, unit_of
-from medtasks.runs.decoding import decoding_warnings
-from medtasks.runs.manifest import WARNED_SHARE, RunManifest
-from medtasks.scoring.judged_scores import judges_of
+from medtasks.core.text import first_names
+from medtasks.metrics.registry import facts_of, is_ours, unit_of
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore, Scores, ScoreState, coverage_text
-from medtasks.stats.cautions import FEW_CLUSTERS
+from medtasks.scoring.summary_notes import summary_notes
 
 NARROWEST, USUAL, WIDEST = 80, 100, 120
 """Columns: what the command line's texts are made for at least and at most, and without a
@@ -83,39 +79,56 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     If the results are saved in ``directory``, this is one screen: groups go before their members,
     and what does not fit is counted. The path comes last.
     """
-    names = in_order(run)
-    notes = [f"  {note}" for note in _notes(run, directory)]
+    screen = sys.maxsize
+    saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
+    if directory is not None:
+        screen = LINES
+        saved = f"  samples, scores and manifest: {directory}"
+    notes = _first_notes([f"  {note}" for note in summary_notes(run, directory)], screen // 3)
     title = ["", "medtasks: scores with 95 % confidence intervals"]
-    most, saved = LINES, f"  samples, scores and manifest: {directory}"
-    if directory is None:
-        most, saved = (
-            sys.maxsize,
-            f"  nothing was saved: give {keep} to keep samples, scores and manifest",
-        )
-    shown: list[str] = []
+    room = screen - 4 - _height(*notes, saved)
+    return "\n".join([*title, *_fitting_scores(run, room), *notes, saved])
+
+
+def _first_notes(notes: Sequence[str], most: int) -> list[str]:
+    """As many notes as fit into ``most`` lines, and how many more there are."""
+    first: list[str] = []
     for note in notes:
-        if _height(*shown, note) > most // 3:
-            shown.append(
-                f"  and {len(notes) - len(shown)} more notes: manifest.json and scores.json"
-            )
-            break
-        shown.append(note)
-    room = most - 4 - _height(*shown, saved)
+        if _height(*first, note) > most:
+            rest = len(notes) - len(first)
+            return [*first, f"  and {rest} more notes: manifest.json and scores.json"]
+        first.append(note)
+    return first
+
+
+def _fitting_scores(run: RunRecord, room: int) -> list[str]:
+    """The scores of all tasks and groups; else of the outermost ones, as many as fit, and how many
+    more there are.
+    """
+    names = in_order(run)
     lines = _score_lines(run, names)
-    if len(lines) > room:  # the outermost groups and tasks, as many as fit
-        groups = {name: set(leaves) for name, leaves in run.manifest.groups.items()}
-        names = [
-            name
-            for name in names
-            if not any(groups.get(name, {name}) < leaves for leaves in groups.values())
-        ]
-        while len(lines := _score_lines(run, names)) > room:
-            names = names[:-1]
-        if hidden := len(run.groups) + len(run.tasks) - len(names):
-            lines.append(
-                f"  and {hidden} more tasks and groups: scores.json in the directory below"
-            )
-    return "\n".join([*title, *lines, *shown, saved])
+    if len(lines) <= room:
+        return lines
+    names = _outermost(run, names)
+    lines = _score_lines(run, names)
+    while len(lines) > room:
+        names = names[:-1]
+        lines = _score_lines(run, names)
+    hidden = len(run.groups) + len(run.tasks) - len(names)
+    if hidden:
+        lines.append(f"  and {hidden} more tasks and groups: scores.json in the directory below")
+    return lines
+
+
+def _outermost(run: RunRecord, names: Sequence[str]) -> list[str]:
+    """The tasks and groups that are not within a larger group."""
+    groups = {name: set(leaves) for name, leaves in run.manifest.groups.items()}
+    outermost = []
+    for name in names:
+        leaves = groups.get(name, {name})
+        if not any(leaves < larger for larger in groups.values()):
+            outermost.append(name)
+    return outermost
 
 
 def _height(*lines: str) -> int:
@@ -208,134 +221,3 @@ def _remarks(run: RunRecord, name: str, scores: Scores) -> Iterator[str]:
         yield f"({readings['text']:,} read by the option's text)"
     if readings["named"]:
         yield f"({readings['named']:,} not read, but with one option's text)"
-
-
-def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
-    """What a reader of all scores must know, a line each."""
-    if _awaits_judge(run):
-        place = directory or "DIRECTORY"
-        yield f"to judge: medtasks judge {place} --judge model=NAME,base_url=ADDRESS"
-    yield from run.manifest.problems
-    yield from decoding_warnings(run.manifest)
-    yield from _notes_on_ends(run.manifest)
-    yield from _notes_on_protocol(run.manifest)
-    yield from _notes_on_metrics(run)
-    yield from _notes_on_items(run)
-    yield from _notes_on_rows(run)
-
-
-def _awaits_judge(run: RunRecord) -> bool:
-    for scores in run.tasks.values():
-        if any(score.state is ScoreState.AWAITS_JUDGE for score in scores.metrics.values()):
-            return True
-    return False
-
-
-def _notes_on_protocol(manifest: RunManifest) -> Iterator[str]:
-    tasks = manifest.tasks
-    for name, task in tasks.items():
-        if task.scored_in_part:
-            yield f"{name}: {task.scored_in_part_text} (`scored_in_part` in its samples)"
-    for rubric, judging in sorted(manifest.judge.items()):
-        yield f"{rubric}: judged by {judges_of(judging)}"
-    if manifest.miniature:
-        benchmarks = ", ".join(sorted(manifest.miniature))
-        yield f"Miniature data ({benchmarks}): a demonstration, not a benchmark result."
-    subsets = sorted({task.subset for task in tasks.values()} - {""})
-    if subsets:
-        yield (
-            f"Subset of the clusters ({', '.join(subsets)}): "
-            "comparable with runs of the same subset only."
-        )
-    if manifest.has_unknown_prompts:
-        yield "Prompts unknown: comparable with other responses made elsewhere only."
-    if any(task.blind for task in tasks.values()):
-        yield "Blind run: prompts without their images or frames."
-
-
-def _notes_on_metrics(run: RunRecord) -> Iterator[str]:
-    """Which metrics were not computed and why, and the notes of the others."""
-    names_by_problem: dict[tuple[str, str], list[str]] = {}
-    computed: set[str] = set()
-    for name, scores in {**run.groups, **run.tasks}.items():
-        for metric, score in scores.metrics.items():
-            if score.state is ScoreState.COMPUTED:
-                computed.add(metric)
-            elif score.state is ScoreState.NOT_COMPUTED and score.samples:
-                names_by_problem.setdefault((metric, str(score.reason)), []).append(name)
-    for (metric, reason), names in sorted(names_by_problem.items()):
-        where = f" in {first_names(names)}" if metric in computed else ""
-        yield f"{metric}: not computed{where}, because {reason}"
-    for metric in sorted(computed):
-        note = getattr(get_metric(metric), "note", None)
-        text = None if note is None else note()
-        if text is not None:
-            yield text
-
-
-def _notes_on_items(run: RunRecord) -> Iterator[str]:
-    """Tasks and groups with few clusters, and items that are not scored."""
-    few = []
-    for name, scores in {**run.groups, **run.tasks}.items():
-        if scores.clusters < FEW_CLUSTERS:
-            few.append(name)
-    if few:
-        yield (
-            f"fewer than {FEW_CLUSTERS} clusters: "
-            f"only large differences are detected ({first_names(few)})"
-        )
-    incomplete = sum(scores.incomplete for scores in run.tasks.values())
-    if incomplete:
-        items = "item is" if incomplete == 1 else "items are"
-        yield (
-            f"{incomplete} {items} not scored: "
-            "not all rounds, rotations or prompts were asked (--limit)"
-        )
-
-
-def _notes_on_rows(run: RunRecord) -> Iterator[str]:
-    """Rows and records of the data that no task has."""
-    counts_by_reason: dict[str, dict[str, int]] = {}
-    for name, task in run.manifest.tasks.items():
-        for reason, count in task.excluded.items():
-            counts_by_reason.setdefault(reason, {})[name] = count
-    for reason, counts in counts_by_reason.items():
-        rows = counted(sum(counts.values()), "row")
-        yield f"{rows} left out ({reason}): {first_names(counts)}"
-    for data in run.manifest.data.values():
-        yield from coverage_lines([entry for entry in data.coverage if entry.task in run.tasks])
-        for reason, count in data.excluded.items():
-            yield f"excluded when prepared: {counted(count, 'record')} ({reason})"
-
-
-def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
-    """How many responses were cut off, and by how much the limit should be raised."""
-    tasks = manifest.tasks
-    cut: dict[str, float] = {}
-    unknown: list[str] = []
-    for name, task in tasks.items():
-        if task.cut_off:
-            cut[name] = task.cut_off
-        if task.finish.get("unknown"):
-            unknown.append(name)
-    limit = "" if manifest.has_unknown_prompts else " at the token limit"
-    if cut:
-        worst_first = sorted(cut, key=lambda name: -cut[name])
-        shares = [f"{tasks[name].cut_off_text} of {name}" for name in worst_first]
-        yield f"cut off{limit}: {first_names(shares)}"
-    if max(cut.values(), default=0) > WARNED_SHARE:
-        yield f"warning: {_advice_on_limits(manifest, [*cut])}"
-    if unknown:
-        who = "file" if manifest.has_unknown_prompts else "back-end"
-        yield f"cut off{limit}: unknown, the {who} does not say ({first_names(unknown)})"
-
-
-def _advice_on_limits(manifest: RunManifest, cut: Sequence[str]) -> str:
-    if manifest.has_unknown_prompts:
-        return "answers after the cut are lost; raise the limit where the predictions are made"
-    own = manifest.model.get("max_new_tokens")
-    option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"
-    limits = sorted(
-        {str(own or manifest.tasks[name].generation.get("max_new_tokens")) for name in cut}
-    )
-    return f"answers after the limit of {first_names(limits)} tokens are lost; raise {option}"
