@@ -39,11 +39,10 @@ from medtasks.judge.settings import configured_judges
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts, now, versions
 from medtasks.runs.protocol import task_facts
-from medtasks.runs.replies import Reply
 from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
 from medtasks.runs.usage import RunUsage, run_usage
-from medtasks.scoring.finished_run import AnsweredTask, collect_run, data_facts
+from medtasks.scoring.finished_run import AnsweredTask, AskedDocument, collect_run, data_facts
 from medtasks.scoring.item_table import refuse_unknown_names
 from medtasks.scoring.kept_runs import keep_finished
 from medtasks.scoring.run_cache import user_store
@@ -417,15 +416,13 @@ def _is_complete(run: RunRecord, names: Collection[str]) -> bool:
     return not any(facts.failed for facts in run.manifest.tasks.values())
 
 
-def _with_documents(
-    answers: Sequence[DocumentReplies], task: Any
-) -> list[tuple[Mapping[str, Any], str, Sequence[Reply]]]:
+def _with_documents(answers: Sequence[DocumentReplies], task: Any) -> list[AskedDocument]:
     """The documents of a task that were asked, in their order, with prompt and replies."""
     ordered = sorted(answers, key=lambda answer: answer.doc_id)
     documents = task.eval_docs.select([answer.doc_id for answer in ordered]).to_list()
-    answered: list[tuple[Mapping[str, Any], str, Sequence[Reply]]] = []
+    answered = []
     for document, answer in zip(documents, ordered, strict=True):
-        answered.append((document, answer.prompt, answer.replies))
+        answered.append(AskedDocument(document, answer.prompt, answer.replies))
     return answered
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.spec import TaskSpec, load_spec
@@ -17,7 +17,7 @@ from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFact
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
 from medtasks.runs.sample_files import SampleLines
 from medtasks.runs.samples import Sample
-from medtasks.runs.unfinished import by_document, read_answers, read_plan, read_work
+from medtasks.runs.unfinished import Plan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.usage import run_usage
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.learned_scores import with_learned_metrics
@@ -29,9 +29,15 @@ JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
 
 
-AskedDocuments = Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]
-"""The documents that were asked, each with its prompt and the replies, one per repeat."""
-AnsweredTask = tuple[str, AskedDocuments]
+class AskedDocument(NamedTuple):
+    """A document that was asked, its prompt, and the replies, one per repeat."""
+
+    document: Mapping[str, Any]
+    prompt: str
+    replies: Sequence[Reply]
+
+
+AnsweredTask = tuple[str, Sequence[AskedDocument]]
 """A task, and its documents that were asked."""
 
 
@@ -92,16 +98,26 @@ def collect_run(
                 "not judged, and the run is saved without verdicts; `medtasks judge` adds them. "
                 f"{first_line(error)}"
             )
-    groups = {}
-    for name, leaves in planned.groups.items():
-        members = tuple(task for task in leaves if task in samples)
-        if members:
-            groups[name] = members
-    update = {"tasks": facts, "groups": groups, "judge": judge, "problems": tuple(problems)}
+    update = {
+        "tasks": facts,
+        "groups": _groups_of(planned, samples),
+        "judge": judge,
+        "problems": tuple(problems),
+    }
     return RunRecord.scored(planned.model_copy(update=update), samples, tables)
 
 
-def _scored_task(spec: TaskSpec, asked: AskedDocuments, prompt_hash: str) -> list[Sample]:
+def _groups_of(planned: RunManifest, tasks: Container[str]) -> dict[str, tuple[str, ...]]:
+    """The planned groups with those of their members that are among ``tasks``."""
+    groups = {}
+    for name, leaves in planned.groups.items():
+        members = tuple(task for task in leaves if task in tasks)
+        if members:
+            groups[name] = members
+    return groups
+
+
+def _scored_task(spec: TaskSpec, asked: Iterable[AskedDocument], prompt_hash: str) -> list[Sample]:
     """The scored samples of a task whose documents were ``asked``."""
     answered = []
     for document, prompt, replies in asked:
@@ -117,9 +133,9 @@ def _scored_task(spec: TaskSpec, asked: AskedDocuments, prompt_hash: str) -> lis
     return scored
 
 
-def _replies_of(asked: AskedDocuments) -> Iterator[Reply]:
-    for _, _, replies in asked:
-        yield from replies
+def _replies_of(asked: Iterable[AskedDocument]) -> Iterator[Reply]:
+    for document in asked:
+        yield from document.replies
 
 
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
@@ -136,17 +152,15 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
         while held and not blank:
             yield held.pop(0)
     for name, asked in held:
-        yield (
-            name,
-            [
-                (document, prompt, [_failed_as_blank(reply) for reply in replies])
-                for document, prompt, replies in asked
-            ],
-        )
+        yield name, [_failed_as_blank(document) for document in asked]
 
 
-def _failed_as_blank(reply: Reply) -> Reply:
-    return Reply.failure(ALL_BLANK) if reply.failed is None else reply
+def _failed_as_blank(asked: AskedDocument) -> AskedDocument:
+    """The document, whose replies are marked as failed if they are not yet."""
+    replies = []
+    for reply in asked.replies:
+        replies.append(Reply.failure(ALL_BLANK) if reply.failed is None else reply)
+    return asked._replace(replies=replies)
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
@@ -155,40 +169,45 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     Requests that were not sent count as failed, with that reason.
     """
     plan = read_plan(folder)
-
-    def answered(name: str) -> AnsweredTask:
-        repeats = load_spec(name).repeats
-        facts, numbers = plan.manifest.tasks[name], plan.documents[name]
-        # of the run's documents
-        with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):
-            rows = task_rows(name).dataset().select(numbers).to_list()
-        answers_by_document = by_document(read_answers(folder, name), name)
-        asked = []
-        for number, document in zip(numbers, rows, strict=True):
-            answers = answers_by_document.get(number, {})
-            prompt = ""
-            if answers:
-                prompt = next(iter(answers.values())).slot.prompt
-            replies = []
-            for repeat in range(repeats):
-                answer = answers.get(repeat)
-                replies.append(Reply.failure(NOT_ASKED) if answer is None else answer.reply)
-            asked.append((document, prompt, replies))
-        return name, asked
-
     with using(miniature=plan.manifest.miniature):
-        for name, facts in plan.manifest.data.items():
-            prepared = open_prepared(name).manifest.fingerprint
-            if prepared != facts.fingerprint:
-                raise DataError(
-                    f"{folder}: the run used {name} data with fingerprint "
-                    f"{facts.fingerprint[:16]}, but the data prepared here have {prepared[:16]}; "
-                    "prepare the same data."
-                )
-        run = collect_run(plan.manifest, map(answered, plan.documents))
+        _require_same_data(folder, plan.manifest)
+        tasks = (_answered_task(folder, plan, name) for name in plan.documents)
+        run = collect_run(plan.manifest, tasks)
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     usage = run_usage([*read_work(folder).values()], devices=plan.manifest.usage.devices or 1)
-    return replace(
-        run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage})
-    )
+    update = {"created": created, "usage": usage}
+    return replace(run, manifest=run.manifest.model_copy(update=update))
+
+
+def _require_same_data(folder: Path, manifest: RunManifest) -> None:
+    for name, facts in manifest.data.items():
+        prepared = open_prepared(name).manifest.fingerprint
+        if prepared != facts.fingerprint:
+            raise DataError(
+                f"{folder}: the run used {name} data with fingerprint "
+                f"{facts.fingerprint[:16]}, but the data prepared here have {prepared[:16]}; "
+                "prepare the same data."
+            )
+
+
+def _answered_task(folder: Path, plan: Plan, name: str) -> AnsweredTask:
+    """A task of the run, with the replies in ``folder``."""
+    facts, numbers = plan.manifest.tasks[name], plan.documents[name]
+    # of the run's documents
+    with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):
+        documents = task_rows(name).dataset().select(numbers).to_list()
+    answers_by_document = by_document(read_answers(folder, name), name)
+    repeats = range(load_spec(name).repeats)
+    asked = []
+    for number, document in zip(numbers, documents, strict=True):
+        answers = answers_by_document.get(number, {})
+        prompt = ""
+        if answers:
+            prompt = next(iter(answers.values())).slot.prompt
+        replies = []
+        for repeat in repeats:
+            answer = answers.get(repeat)
+            replies.append(Reply.failure(NOT_ASKED) if answer is None else answer.reply)
+        asked.append(AskedDocument(document, prompt, replies))
+    return name, asked

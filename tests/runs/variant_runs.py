@@ -17,7 +17,7 @@ from medtasks.runs.manifest import versions
 from medtasks.runs.protocol import task_facts
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.scoring.finished_run import collect_run, data_facts
+from medtasks.scoring.finished_run import AskedDocument, collect_run, data_facts
 from medtasks.scoring.group_scores import score_samples
 from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.scored_samples import scored_samples
@@ -67,14 +67,14 @@ def run_of(
 ) -> Any:
     """A run of the groups' tasks, written to ``folder``."""
     members = {group: leaf_tasks(group) for group in groups}
-    tasks = {}
+    tasks: dict[str, list[AskedDocument]] = {}
     for task in itertools.chain.from_iterable(members.values()):
         documents = task_documents(task)
-        replies = [
-            given if isinstance(given := reply(one), Reply) else Reply(given) for one in documents
-        ]
-        pairs = zip(documents, replies, strict=True)
-        tasks[task] = [(one, "?", (given,)) for one, given in pairs]
+        tasks[task] = []
+        for document in documents:
+            answer = reply(document)
+            made = answer if isinstance(answer, Reply) else Reply(answer)
+            tasks[task].append(AskedDocument(document, "?", (made,)))
     planned = made_manifest(
         versions=versions(),
         model={"model": "m"},
