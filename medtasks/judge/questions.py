@@ -19,7 +19,8 @@ from medtasks.catalog.rubric import Rubric, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.statuses import FAILED
 from medtasks.core.files import short_hash
-from medtasks.judge.pipeline import ImageSource, Question
+from medtasks.judge.pipeline import Question
+from medtasks.judge.user_message import ImageSource
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import JudgedResponse, Sample
 from medtasks.runs.verdict import Rule, Verdict

@@ -18,8 +18,9 @@ from medtasks.catalog.judge_prompt import judge_prompt
 from medtasks.catalog.rubric import Rubric
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.pipeline import ImageSource, Question, user_message
+from medtasks.judge.pipeline import Question
 from medtasks.judge.stub import StubJudge
+from medtasks.judge.user_message import ImageSource, user_message
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
 

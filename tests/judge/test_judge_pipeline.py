@@ -22,12 +22,10 @@ from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.rubric_totals import total
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.pipeline import Question, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.verdict import Verdict
 
 RUBRIC = load_rubric("med_cmr_open")
@@ -204,17 +202,18 @@ def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -
 
 
 def test_a_stored_verdict_stays_what_it_was_where_answers_are_read_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    def strict(text: str, *more: Any) -> Verdict | Invalid:
-        return (
-            parse_verdict(text, *more) if text.startswith("{") else Invalid("it begins with prose")
-        )
-
-    with StubJudge(lambda request: f"Here it is: {rule_based(request)}") as stub:
-        first = judge(stub, tmp_path / "v")
-        monkeypatch.setattr("medtasks.judge.pipeline.parse_verdict", strict)
-        again = judge(stub, tmp_path / "v")
+    with StubJudge() as stub:
+        first = judge(stub, tmp_path / "first")
+        with (
+            VerdictStore(tmp_path / "first") as store,
+            VerdictStore(tmp_path / "unreadable") as unreadable,
+        ):
+            for verdict in first.valid.values():
+                (stored,) = store.get(str(verdict.key))
+                unreadable.put(stored._replace(answer="Correct."))
+        again = judge(stub, tmp_path / "unreadable")
     assert (again.valid, again.spent.requests) == (first.valid, 0)
     assert len(first.valid) == len(documents())
 

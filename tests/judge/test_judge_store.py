@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from medtasks.core.errors import DataError, UsageError
-from medtasks.judge.pipeline import verdict_key
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import StoredVerdict, VerdictStore
+from medtasks.judge.verdict_request import verdict_key
 
 WRITER = """
 import sys
