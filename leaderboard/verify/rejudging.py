@@ -20,7 +20,8 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.strict_json import require_distinct_keys
 from medtasks.judge.agreement import agreement_report
-from medtasks.judge.judge_run import Judged, judge_all
+from medtasks.judge.judge_run import judge_all
+from medtasks.judge.judged import Judged
 from medtasks.judge.judging_report import Progress
 from medtasks.judge.settings import JudgeConfig
 from medtasks.runs.agreement_report import AgreementReport

@@ -19,7 +19,7 @@ from medtasks.core.text import counted
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
-    from medtasks.judge.judge_run import Judged
+    from medtasks.judge.judged import Judged
     from medtasks.judge.judging_report import Progress
     from medtasks.judge.settings import JudgeConfig, JudgeSettings
     from medtasks.runs.agreement_report import AgreementReport
@@ -91,7 +91,7 @@ def judge(
             --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1
     """
     from medtasks.core.locks import held
-    from medtasks.judge.settings import read_judges
+    from medtasks.judge.settings_sources import read_judges
     from medtasks.runs.find import one_run
     from medtasks.scoring.run_folder import as_data_error
 

@@ -140,7 +140,7 @@ def _asking_again(
     text: str, judges: list[str], seed: int | None
 ) -> Callable[[ScoredRun], Iterator[Rejudged]]:
     """A function that asks the judges again for a random share of a run's verdicts."""
-    from medtasks.judge.settings import read_judges
+    from medtasks.judge.settings_sources import read_judges
     from medtasks.leaderboard.verify.rejudging import rejudge
 
     if not judges:

@@ -35,7 +35,7 @@ from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.judge_run import judge_all
 from medtasks.judge.judging_report import plain_progress
-from medtasks.judge.settings import configured_judges
+from medtasks.judge.settings_sources import configured_judges
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts, now, versions
 from medtasks.runs.protocol import task_facts

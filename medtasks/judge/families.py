@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from medtasks.judge.settings import JudgeConfig
+from medtasks.runs.manifest import RunManifest
 
 _FAMILIES = {
     "claude": "claude",
@@ -26,9 +29,37 @@ _FAMILIES = {
 
 def family_of(name: str) -> tuple[str, ...]:
     """The families that a model's name or path mentions, sorted: a distilled model has two."""
-    return tuple(
-        family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE)
-    )
+    families = []
+    for family, pattern in _FAMILIES.items():
+        if re.search(pattern, name, re.IGNORECASE):
+            families.append(family)
+    return tuple(families)
+
+
+def warnings_on_run(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
+    """A sentence for each judge that is the run's model or of its family."""
+    judges = [settings.model for settings in config.judges.values()]
+    return family_warnings(judges, _model_names(manifest))
+
+
+def _model_names(manifest: RunManifest) -> list[str]:
+    """What may name the run's model: its facts, and all values of ``--model_args``."""
+    values = [manifest.model.get(key) for key in ("checkpoint", "pretrained", "model")]
+    model_args = manifest.settings.get("model_args") or {}
+    if isinstance(model_args, Mapping):
+        values += model_args.values()
+    else:
+        values += _values_of_pairs(str(model_args))
+    return [value for value in values if isinstance(value, str) and value]
+
+
+def _values_of_pairs(text: str) -> list[str]:
+    """The values of a text such as ``pretrained=NAME,device=cpu``; a repeated key has its last."""
+    value_by_key = {}
+    for entry in text.split(","):
+        key, _, value = entry.partition("=")
+        value_by_key[key] = value
+    return list(value_by_key.values())
 
 
 def family_warnings(judges: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from medtasks.core.files import canonical_json
 from medtasks.core.replacement import replaced
-from medtasks.judge.judge_run import Judged, JudgedRubric
+from medtasks.judge.judged import Judged, JudgedRubric
 from medtasks.judge.settings import JudgeConfig
 from medtasks.judge.store import VerdictStore
 

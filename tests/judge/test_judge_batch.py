@@ -25,7 +25,8 @@ from medtasks.core.files import short_hash
 from medtasks.judge import batch
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.pipeline import judge_questions
-from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
+from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.settings_sources import configured_judges
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 

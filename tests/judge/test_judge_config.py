@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.families import family_of, family_warnings
-from medtasks.judge.settings import TokenLimit, read_judges
+from medtasks.judge.settings import TokenLimit
+from medtasks.judge.settings_sources import read_judges
 
 JUDGE = "model=m,base_url=http://127.0.0.1:9/v1"
 KEY = "sk-planted-0123456789"

@@ -1,0 +1,226 @@
+"""The judges of a configuration, and what they make of a run's samples under one rubric."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MedtasksError
+from medtasks.core.garbage_collection import without_garbage_collection
+from medtasks.core.text import first_names
+from medtasks.data.store import open_prepared
+from medtasks.judge.agreement import agreement_report
+from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.families import warnings_on_run
+from medtasks.judge.judged import Judged, JudgedRubric, Samples
+from medtasks.judge.judging_report import (
+    KEPT,
+    Progress,
+    Verdicts,
+    all_verdicts,
+    has_unusable,
+    problems,
+    report,
+)
+from medtasks.judge.labels import Labels, read_labels
+from medtasks.judge.pipeline import Question, all_or_none, judge_questions
+from medtasks.judge.questions import judged_samples, questions_of
+from medtasks.judge.settings import JudgeConfig, judge_identity
+from medtasks.judge.store import VerdictStore
+from medtasks.runs.agreement_report import AgreementReport
+from medtasks.runs.manifest import RubricFacts, RunManifest
+
+
+class Panel:
+    """The judges of a configuration, whose budgets all rubrics share."""
+
+    def __init__(
+        self,
+        config: JudgeConfig,
+        manifest: RunManifest,
+        store: VerdictStore,
+        human: Path | None,
+        progress: Progress | None,
+        *,
+        again: bool,
+    ) -> None:
+        self._config = config
+        self._manifest = manifest
+        self._store = store
+        self._human = human
+        self._progress = progress
+        self._again = again
+        self._clients: dict[str, JudgeClient] = {}
+        for name, settings in config.judges.items():
+            self._clients[name] = JudgeClient(settings)
+        self._warnings = warnings_on_run(config, manifest)
+
+    def judge(self, rubric: Rubric, tasks: tuple[str, ...], judged: Judged) -> None:
+        """Judge the tasks under the rubric, and add what came of it to ``judged``."""
+        labels, unmatched = self._labels(rubric, tasks, judged.samples)
+        spent_before = {judge: replace(client.spent) for judge, client in self._clients.items()}
+        try:
+            questions = self._questions(rubric, tasks, judged.samples)
+            verdicts = self._ask(questions, rubric)
+            with without_garbage_collection():
+                result = self._result(rubric, tasks, judged, questions, verdicts, labels)
+                lines = problems(verdicts, self._config.judges, self._store)
+        except MedtasksError as error:
+            judged.failed[rubric.name] = error
+            return
+        facts = result.facts
+        if facts.asked and not any(verdict.scores for verdict in all_verdicts(verdicts)):
+            judged.unused[rubric.name] = result
+            judged.failed[rubric.name] = _without_verdict(facts, lines, verdicts)
+            return
+        judged.samples = result.samples
+        judged.facts[rubric.name] = facts
+        spent = self._spent_since(spent_before)
+        kept = has_unusable(verdicts)
+        judged.report += report(facts, lines, spent, self._config.judges, kept=kept)
+        if unmatched:
+            names = first_names(unmatched, 5)
+            judged.report.append(
+                f"  {len(unmatched):,} labelled samples are not in this run: {names}"
+            )
+
+    def _spent_since(self, before: Mapping[str, Spent]) -> dict[str, Spent]:
+        """What each judge spent since the state ``before``."""
+        spent = {}
+        for judge, client in self._clients.items():
+            spent[judge] = client.spent.since(before[judge])
+        return spent
+
+    def _labels(
+        self, rubric: Rubric, tasks: Sequence[str], samples: Samples
+    ) -> tuple[Labels, list[str]]:
+        """The human annotations, and the annotated samples that the run lacks."""
+        if self._human is None:
+            return {}, []
+        documents = {}
+        for task in tasks:
+            for sample in samples[task]:
+                documents[task, sample.sample_id] = sample.whole_document()
+        return read_labels(self._human, rubric, documents)
+
+    def _questions(self, rubric: Rubric, tasks: Sequence[str], samples: Samples) -> list[Question]:
+        fingerprints = None
+        if see_images(identities_under(rubric, self._config)):
+            fingerprints = _fingerprints(tasks, self._manifest)
+        return questions_of(samples, tasks, rubric, fingerprints)
+
+    def _ask(self, questions: Sequence[Question], rubric: Rubric) -> Verdicts:
+        """The verdicts of all judges, who are asked at the same time."""
+        asking = []
+        for judge, client in self._clients.items():
+            progress = self._progress and partial(self._progress, rubric.name, judge)
+            verdicts_of_judge = judge_questions(
+                questions, rubric, client, self._store, progress, again=self._again
+            )
+            asking.append(verdicts_of_judge)
+        verdicts = asyncio.run(all_or_none(asking))
+        return dict(zip(self._clients, verdicts, strict=True))
+
+    def _result(
+        self,
+        rubric: Rubric,
+        tasks: tuple[str, ...],
+        judged: Judged,
+        questions: Sequence[Question],
+        verdicts: Verdicts,
+        labels: Labels,
+    ) -> JudgedRubric:
+        samples, facts = judged_samples(
+            judged.samples,
+            judged.facts,
+            rubric,
+            tasks,
+            identities_under(rubric, self._config),
+            questions,
+            verdicts,
+            rule=self._config.combine,
+            threshold=self._config.threshold,
+            warnings=self._warnings,
+            agreement=_agreement(rubric, questions, verdicts, labels),
+        )
+        return JudgedRubric(samples, facts)
+
+
+def _without_verdict(
+    facts: RubricFacts, problem_lines: Sequence[str], verdicts: Verdicts
+) -> MedtasksError:
+    """The error that no response has a verdict under a rubric."""
+    most_common = Counter(facts.unjudged).most_common(3)
+    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in most_common)
+    name = facts.rubric.name
+    sentences = [
+        f"rubric {name}: not one of {facts.asked:,} responses was judged ({reasons})",
+        *problem_lines,
+        "Its scores were not changed",
+    ]
+    if has_unusable(verdicts):
+        sentences.append(KEPT[0].upper() + KEPT[1:])
+    text = ". ".join(sentence.rstrip(".") for sentence in sentences)
+    return MedtasksError(f"{text}.")
+
+
+def identities_under(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
+    """What identifies each judge of the panel under the rubric, by name."""
+    identities = {}
+    for name, settings in config.judges.items():
+        identities[name] = judge_identity(settings, images=rubric.media and settings.images)
+    return identities
+
+
+def see_images(identities: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a judge with one of these identities sees images."""
+    return any("images" in identity for identity in identities.values())
+
+
+def _fingerprints(tasks: Sequence[str], manifest: RunManifest) -> dict[str, str]:
+    """The fingerprints of the tasks' prepared data, which are the run's, by benchmark."""
+    fingerprints = {}
+    for benchmark in sorted({load_spec(task).metadata.benchmark for task in tasks}):
+        fingerprint = open_prepared(benchmark).manifest.fingerprint
+        expected = manifest.data[benchmark].fingerprint
+        if fingerprint != expected:
+            raise MedtasksError(
+                f"{benchmark}: the data prepared here have fingerprint {fingerprint}, those of the "
+                f"run {expected}, so its images cannot be shown to a judge; prepare the same data, "
+                "or judge without images."
+            )
+        fingerprints[benchmark] = fingerprint
+    return fingerprints
+
+
+def _agreement(
+    rubric: Rubric, questions: Sequence[Question], verdicts: Verdicts, labels: Labels
+) -> AgreementReport | None:
+    """Agreement of the judges with each other and with human annotations.
+
+    Annotations are about a sample's first response. None for a single rater.
+    """
+    clusters = {question.name: str(question.document["cluster"]) for question in questions}
+    ratings: dict[str, dict[str, Mapping[str, float]]] = {}
+    for judge, by_question in verdicts.items():
+        ratings[judge] = {}
+        for name, verdict in by_question.items():
+            if verdict.scores is not None:
+                ratings[judge][name] = verdict.scores
+    for rater, labels_by_unit in labels.items():
+        rater_name = f"{rater} (labels)" if rater in verdicts else rater
+        ratings[rater_name] = {}
+        for (task, sample_id), scores in labels_by_unit.items():
+            name = f"{task}/{sample_id}#0"
+            if name in clusters:
+                ratings[rater_name][name] = scores
+    if len(ratings) < 2:
+        return None
+    return agreement_report(rubric, ratings, clusters)
