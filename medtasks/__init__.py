@@ -10,22 +10,33 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    **dict.fromkeys(("Board", "Ranks", "board", "compare", "plan", "plot", "rank"), "results"),
-    **dict.fromkeys(("Run", "Runs", "open"), "runs"),
-    **dict.fromkeys(("evaluate", "score"), "scoring"),
+_MODULE_OF = {
+    "Board": "boards",
+    "Ranks": "ranks",
+    "Run": "runs",
+    "Runs": "runs",
     "Table": "columns",
+    "board": "boards",
+    "compare": "comparisons",
+    "evaluate": "scoring",
+    "open": "runs",
+    "plan": "comparisons",
+    "plot": "figures",
+    "rank": "ranks",
+    "score": "scoring",
 }
+"""The modules of `medtasks.python_api` by the names that they define."""
 
-__all__ = ["__version__", *_MODULES]
+__all__ = ["__version__", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:
     """A name of `medtasks.python_api`, imported when it is first used: every command imports this
     module.
     """
-    if name not in _MODULES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"medtasks.python_api.{_MODULES[name]}"), name)
+    module = import_module(f"medtasks.python_api.{_MODULE_OF[name]}")
+    return getattr(module, name)

@@ -1,4 +1,4 @@
-"""Tables of runs, with documented columns: all as it is computed here."""
+"""Tables of runs with documented columns; every value is computed on this machine."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class Table:
     @property
     def columns(self) -> dict[str, str]:
         """What each column holds, with its unit, by name."""
-        return {
-            field.name: (field.metadata or {}).get(b"description", b"").decode()
-            for field in self.arrow.schema
-        }
+        descriptions = {}
+        for field in self.arrow.schema:
+            metadata = field.metadata or {}
+            descriptions[field.name] = metadata.get(b"description", b"").decode()
+        return descriptions
 
     def to_pandas(self) -> Any:
         """The table as a `pandas.DataFrame`."""
@@ -44,7 +45,8 @@ class Table:
         return f"Table of {len(self):,} rows: {', '.join(self.arrow.column_names)}"
 
     def _repr_html_(self) -> str:
-        return f"{self.arrow.slice(0, 10).to_pandas()._repr_html_()}<p>{len(self):,} rows</p>"
+        first_rows = self.arrow.slice(0, 10).to_pandas()
+        return f"{first_rows._repr_html_()}<p>{len(self):,} rows</p>"
 
 
 _RUN = {
@@ -91,51 +93,53 @@ ITEMS: Mapping[str, str] = {
 }
 """Columns of `Run.items`."""
 
-STATES = {
+STATES: Mapping[ItemState, str] = {
     ItemState.ABSENT: "absent",
     ItemState.PRESENT: "scored",
     ItemState.FAILED: "failed",
     ItemState.PENDING: "pending",
     ItemState.AWAITING: "awaiting",
 }
+"""What the column ``state`` of items says."""
 TYPES = {
     **dict.fromkeys(("value", "low", "high", "chance", "constant", "least", "most"), pa.float64()),
     **dict.fromkeys(("items", "answered", "judged"), pa.int64()),
     "incomplete": pa.bool_(),
 }
-"""Of the columns of scores that are no texts."""
+"""Types of the columns of scores that are not texts."""
 
 
 def repeated(size: int, **texts: str) -> dict[str, Any]:
     """Columns with the same text in each row."""
-    return {name: pa.repeat(pa.scalar(text), size) for name, text in texts.items()}
+    columns = {}
+    for name, text in texts.items():
+        columns[name] = pa.repeat(pa.scalar(text), size)
+    return columns
 
 
 def joined(
     parts: Sequence[Any],
     descriptions: Mapping[str, str],
     asked: str | None = None,
-    known: Iterable[str] = (),
+    available: Iterable[str] = (),
 ) -> Table:
     """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks
     is null there.
 
     ``descriptions`` are those of columns by name, or by the beginning of their names if it ends
-    with ``_``; ``known`` are the names that could have been asked for.
+    with ``_``; ``available`` are the names that could have been asked for.
 
     Raises:
         UsageError: there is no table, since no run has what was asked for.
     """
     if not parts:
-        near = "" if asked is None else suggestion(asked, known)
-        has_it = f"{asked or 'the runs'}: no run opened here has it{near}"
-        raise UsageError(f"{has_it}; `run.manifest.tasks` lists its tasks.")
-    found = pa.concat_tables(parts, promote_options="default")
-
-    def described(field: Any) -> Any:
+        near = "" if asked is None else suggestion(asked, available)
+        lacks = f"{asked or 'the runs'}: no run opened here has it{near}"
+        raise UsageError(f"{lacks}; `run.manifest.tasks` lists its tasks.")
+    table = pa.concat_tables(parts, promote_options="default")
+    fields = []
+    for field in table.schema:
         prefix = f"{field.name.partition('_')[0]}_"
-        return field.with_metadata(
-            {"description": descriptions.get(field.name) or descriptions[prefix]}
-        )
-
-    return Table(found.cast(pa.schema(map(described, found.schema))))
+        description = descriptions.get(field.name) or descriptions[prefix]
+        fields.append(field.with_metadata({"description": description}))
+    return Table(table.cast(pa.schema(fields)))

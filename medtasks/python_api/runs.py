@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import UsageError
@@ -49,19 +49,20 @@ class _Tables:
         """
         stored = SampleTables()
         parts: list[Any] = []
-        known: list[str] = []
+        available: list[str] = []
         for run in _runs_of(self):
             tasks_of_run = run.manifest.tasks
-            known.extend(tasks_of_run)
+            available.extend(tasks_of_run)
             for name in tasks_of_run if task is None else leaf_tasks(task):
                 is_installed = name in run.scored.verification
                 if name in tasks_of_run and is_installed:
                     parts.append(sample_table(run, name, stored))
-        return joined(parts, SAMPLES, task, known)
+        return joined(parts, SAMPLES, task, available)
 
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
-        return joined([score_table(run) for run in _runs_of(self)], SCORES)
+        parts = [score_table(run) for run in _runs_of(self)]
+        return joined(parts, SCORES)
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
         """What scores are made of, a row for each item and metric.
@@ -70,21 +71,21 @@ class _Tables:
         over several of them.
         """
         parts: list[Any] = []
-        known: set[str] = set()
+        available: set[str] = set()
         for run in _runs_of(self):
             entries = run.scored.entries
             if metric is None:
-                known.update(run.manifest.tasks)
+                available.update(run.manifest.tasks)
             for name in run.manifest.tasks if task is None else [task]:
                 if name not in entries:
                     continue
                 table = entries[name].table
                 if metric is not None:
-                    known.update(table.metrics)
+                    available.update(table.metrics)
                 for metric_name in table.metrics:
                     if metric in (None, metric_name):
                         parts.append(item_table(run, table, metric_name))
-        return joined(parts, ITEMS, task if metric is None else metric, known)
+        return joined(parts, ITEMS, task if metric is None else metric, available)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,11 @@ class Run(_Tables):
     def unfinished(self) -> bool:
         """Whether the run was interrupted: repeating its command finishes it."""
         return self.path is not None and is_unfinished(self.path)
+
+    @property
+    def is_result_directory(self) -> bool:
+        """Whether the run is a finished result directory, from which it is read."""
+        return self._load is None
 
     @cached_property
     def _record(self) -> RunRecord | None:
@@ -211,7 +217,7 @@ def open(*paths: str | Path | Iterable[str | Path]) -> Runs:
         if isinstance(argument, str | Path):
             named.append(argument)
         else:
-            named += argument
+            named.extend(argument)
     if not named:
         raise UsageError(
             "open() needs a path; give a result directory (…_medtasks), or one that contains some."
@@ -232,7 +238,11 @@ def open(*paths: str | Path | Iterable[str | Path]) -> Runs:
     return Runs(by_path[path] for path in sorted(by_path))
 
 
-def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
+AnyRun: TypeAlias = Run | ScoredRun | str | Path
+"""A run, or the path of a directory that contains one."""
+
+
+def scored_of(run: AnyRun) -> ScoredRun:
     """The scored run; of a path, the only one at or below it."""
     if isinstance(run, Run):
         return run.scored

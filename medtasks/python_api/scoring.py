@@ -17,9 +17,12 @@ from medtasks.data.sources import SourceRow
 from medtasks.importers.imported_run import PredictionFile, score_predictions, score_rows
 from medtasks.importers.layouts import predictions_in_rows
 from medtasks.importers.prediction_files import recognise
+from medtasks.importers.predictions import Prediction
 from medtasks.python_api.runs import Run, open
 from medtasks.scoring.run_folder import write_run
 
+_NO_FILE = Path("from Python")
+"""In place of a file's path, in messages and the manifest."""
 Answer = Callable[[list[dict[str, Any]]], str]
 """A model: the text of the answer to a list of chat messages."""
 
@@ -56,49 +59,63 @@ def score(
             or none matches a document. A response of None counts as failed, one of NaN, pandas'
             empty cell, as an empty answer.
     """
+    columns = columns or {}
     if isinstance(predictions, str | Path):
         path = Path(predictions)
-        file = PredictionFile(path, recognise(path), task, columns or {}, model, verdicts_of, epoch)
+        layout = recognise(path)
+        file = PredictionFile(path, layout, task, columns, model, verdicts_of, epoch)
         run = score_predictions(file)
     else:
-        file = PredictionFile(
-            Path("from Python"), "python", task, columns or {}, model, verdicts_of, epoch
-        )
-        read = predictions_in_rows(
-            _rows(predictions, file.columns.get("response", "response")), file.columns
-        )
-        content = canonical_json([[dict(one.keys), *one.answer] for one in read])
-        run = score_rows(read, file, short_hash(content))
-    saved = None if out is None else write_run(Path(out), run)
-    return Run("" if saved is None else str(saved), saved, lambda: run, list(run.notes))
+        file = PredictionFile(_NO_FILE, "python", task, columns, model, verdicts_of, epoch)
+        source_rows = _source_rows(predictions, columns.get("response", "response"))
+        read = predictions_in_rows(source_rows, columns)
+        run = score_rows(read, file, _hash_of(read))
+    folder = None if out is None else write_run(Path(out), run)
+    name = "" if folder is None else str(folder)
+    return Run(name, folder, lambda: run, list(run.notes))
 
 
-def _rows(predictions: Any, response: str) -> Iterator[SourceRow]:
+def _hash_of(predictions: Sequence[Prediction]) -> str:
+    """Identifies the predictions, as the hash of a file does."""
+    content = []
+    for prediction in predictions:
+        content.append([dict(prediction.keys), *prediction.answer])
+    return short_hash(canonical_json(content))
+
+
+def _source_rows(predictions: Any, response: str) -> Iterator[SourceRow]:
     """The rows of what Python calls predictions; ``response`` is the name of that column.
 
     pandas reads an empty cell of a CSV file as NaN, so a NaN response is an empty one, as the
     command line reads it. None, and null in Polars and Arrow, means that there is no response.
     """
-    if type(predictions).__module__.partition(".")[0] == "pandas":
-        predictions = predictions.to_dict("records")
-    elif hasattr(predictions, "__arrow_c_stream__"):
-        import pyarrow as pa
-
-        predictions = pa.table(predictions).to_pylist()
-    if isinstance(predictions, Mapping) or not isinstance(predictions, Iterable):
+    rows = _mappings(predictions)
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
         raise UsageError(
-            f"predictions are of type {type(predictions).__name__}, expected a data frame, an iterable of mappings "
-            "with `sample_id` and `response`, or the path of a file."
+            f"predictions are of type {type(rows).__name__}, expected a data frame, an iterable "
+            "of mappings with `sample_id` and `response`, or the path of a file."
         )
-    for place, row in enumerate(predictions, start=1):
+    for place, row in enumerate(rows, start=1):
         where = Where("predictions", place, unit="row")
         if not isinstance(row, Mapping):
             raise UsageError(
-                f"{where}: is of type {type(row).__name__}, expected a mapping with `sample_id` and `response`."
+                f"{where}: is of type {type(row).__name__}, expected a mapping with `sample_id` "
+                "and `response`."
             )
         if response in row and _is_empty_cell(row[response]):
             row = {**row, response: ""}
         yield SourceRow(where, row)
+
+
+def _mappings(predictions: Any) -> Any:
+    """The rows of a data frame as mappings; anything else as it is."""
+    if type(predictions).__module__.partition(".")[0] == "pandas":
+        return predictions.to_dict("records")
+    if hasattr(predictions, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        return pa.table(predictions).to_pylist()
+    return predictions
 
 
 def _is_empty_cell(value: object) -> bool:
@@ -140,22 +157,10 @@ def evaluate(
     names = [tasks] if isinstance(tasks, str) else list(tasks)
     for name in names:
         load_spec(name)
-    given = (
-        model_args
-        if isinstance(model_args, str)
-        else ",".join(f"{key}={one}" for key, one in model_args.items())
-    )
-    backend: Any = model
-    if not isinstance(model, str):
-        from medtasks.adapters.function import MedtasksFunction
-
-        if given:
-            raise UsageError("model_args are those of a back-end; leave them out for a function.")
-        backend = MedtasksFunction(model)
-        given = backend.arguments
+    backend, arguments = _backend_and_arguments(model, model_args)
     folder = run_tasks(
         backend,
-        given,
+        arguments,
         names,
         Path(output_path),
         limit=limit,
@@ -164,3 +169,20 @@ def evaluate(
     )
     (run,) = open(folder)
     return run
+
+
+def _backend_and_arguments(
+    model: str | Answer, model_args: Mapping[str, Any] | str
+) -> tuple[Any, str]:
+    """The back-end, by name or for a function, and its arguments as lmms-eval reads them."""
+    arguments = model_args
+    if not isinstance(arguments, str):
+        arguments = ",".join(f"{key}={value}" for key, value in arguments.items())
+    if isinstance(model, str):
+        return model, arguments
+    from medtasks.adapters.function import MedtasksFunction
+
+    if arguments:
+        raise UsageError("model_args are those of a back-end; leave them out for a function.")
+    backend = MedtasksFunction(model)
+    return backend, backend.arguments

@@ -26,6 +26,7 @@ class OpenedRun(Protocol):
 
     @property
     def name(self) -> str: ...
+
     @property
     def path(self) -> Path | None: ...
     @property
@@ -96,6 +97,7 @@ def _groups(scores: Scores) -> Iterator[tuple[str | None, str | None, Scores]]:
 
 
 def _score_columns(score: MetricScore) -> dict[str, object]:
+    """The columns of a score that do not depend on its task and group."""
     low, high = score.interval or (None, None)
     least, most = score.bounds or (None, None)
     return {

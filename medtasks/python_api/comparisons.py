@@ -1,0 +1,59 @@
+"""Runs compared item by item, and the differences that subsets can detect, as the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from medtasks.leaderboard.rank.compare import compare_runs
+from medtasks.leaderboard.rank.comparison import Comparison
+from medtasks.leaderboard.rank.plan_basis import ICC
+from medtasks.leaderboard.rank.planning import SHARES, Plan, plan_task
+from medtasks.python_api.runs import AnyRun, scored_of
+
+
+def compare(
+    first: AnyRun,
+    second: AnyRun,
+    *,
+    task: str | None = None,
+    metric: str | None = None,
+    progress: Any = None,
+) -> Comparison:
+    """The comparison of two runs item by item, as ``medtasks compare`` prints it.
+
+    Args:
+        first: a run, or a directory that contains one.
+        second: another.
+        task: only this task or group.
+        metric: only this metric.
+        progress: called with (done, total).
+
+    Raises:
+        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
+        MedtasksError: a run cannot be read.
+    """
+    return compare_runs(
+        scored_of(first), scored_of(second), task=task, metric=metric, progress=progress
+    )
+
+
+def plan(
+    task: str,
+    metric: str | None = None,
+    *,
+    pilots: Sequence[AnyRun] = (),
+    score: float | None = None,
+    icc: float = ICC,
+    difference: float | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Plan:
+    """The minimum detectable differences of subsets of a task or group, as ``medtasks plan`` prints
+    them.
+
+    Arguments and errors are those of `medtasks.leaderboard.rank.planning.plan_task`.
+    """
+    scored = [scored_of(pilot) for pilot in pilots]
+    return plan_task(
+        task, metric, scored, score=score, icc=icc, difference=difference, shares=shares
+    )
