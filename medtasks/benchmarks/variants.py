@@ -32,8 +32,6 @@ from medtasks.metrics.registry import get_metric
 _Varied: TypeAlias = Literal["options", "prompts"]
 """The keys of ``metadata`` that ask each question several times."""
 
-"""The keys of ``metadata`` that ask each question several times."""
-
 
 @dataclass(frozen=True)
 class _VariantFields:
@@ -52,6 +50,10 @@ _FIELDS: Mapping[_Varied, _VariantFields] = {
 
 
 def __getattr__(name: str) -> Rows:
+    """The rows of the task called ``name``.
+
+    lmms-eval finds ``!function`` by attribute, and calls it without the name of the task.
+    """
     if name.startswith("_"):
         raise AttributeError(name)
     rows = varied_rows(name, load_spec(name).metadata)
