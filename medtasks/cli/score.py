@@ -19,6 +19,7 @@ from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.imported_run import PredictionFile
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.manifest import RubricFacts
 
 app = typer.Typer()
@@ -193,9 +194,7 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.scoring.comparisons import comparisons, same_tasks
-    from medtasks.scoring.kept_runs import keep_written
     from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_folder import read_manifest, write_run
     from medtasks.scoring.summary import summary
 
     folder = one_run(folder)
@@ -213,14 +212,7 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
             raise MedtasksError(f"{folder}: {name}: {verification.reason}.")
     run = again.rescored
     if out is not None:
-        lacking = sorted(read_manifest(folder).tasks.keys() - run.manifest.tasks.keys())
-        if lacking:
-            raise UsageError(
-                f"{folder}: no installed package has {first_names(lacking)}, which --out would "
-                "leave out; install it."
-            )
-        write_run(out, run)
-        keep_written(out, again, store)
+        _write_whole_run(folder, again, out)
     paired = run.comparisons
     if against is not None:
         tables = scored_run(one_run(against), store, own=True).tables
@@ -235,6 +227,23 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
     show_level_gaps(run)
     show_paired(paired)
     show_changes(again)
+
+
+def _write_whole_run(folder: Path, again: ScoredRun, out: Path) -> None:
+    """Write the scored run into a new directory, unless it lacks tasks of the run in ``folder``."""
+    from medtasks.scoring.kept_runs import keep_written
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.run_folder import read_manifest, write_run
+
+    scored_tasks = again.rescored.manifest.tasks
+    lacking = sorted(read_manifest(folder).tasks.keys() - scored_tasks.keys())
+    if lacking:
+        raise UsageError(
+            f"{folder}: no installed package has {first_names(lacking)}, which --out would "
+            "leave out; install it."
+        )
+    write_run(out, again.rescored)
+    keep_written(out, again, user_store())
 
 
 def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:

@@ -22,10 +22,11 @@ def decoding_warnings(manifest: RunManifest) -> Iterator[str]:
     """A sentence for each contradiction in the generation settings of a run's tasks, with the tasks
     that have it.
     """
-    alone_suffices = str(manifest.settings.get("model_backend", "")).startswith(_OUR_BACK_ENDS)
+    back_end = str(manifest.settings.get("model_backend", ""))
+    is_ours = back_end.startswith(_OUR_BACK_ENDS)
     tasks: dict[str, list[str]] = {}
     for name, facts in manifest.tasks.items():
-        problem = sampling_problem(facts.generation, temperature_suffices=alone_suffices)
+        problem = sampling_problem(facts.generation, temperature_suffices=is_ours)
         if problem:
             tasks.setdefault(problem, []).append(name)
     for problem, names in tasks.items():
@@ -43,16 +44,24 @@ def sampling_problem(generation: Mapping[str, Any], *, temperature_suffices: boo
     >>> sampling_problem({"temperature": 0.7, "do_sample": True}, temperature_suffices=False)
     ''
     """
-    temperature, samples = generation.get("temperature"), generation.get("do_sample")
+    temperature = generation.get("temperature")
+    samples = generation.get("do_sample")
     if samples and temperature == 0:
-        return "do_sample is true at temperature 0, which does not sample; set a temperature above 0 in --gen_kwargs"
-    if not isinstance(temperature, int | float) or temperature <= 0 or samples:
+        return (
+            "do_sample is true at temperature 0, which does not sample; set a temperature above 0 "
+            "in --gen_kwargs"
+        )
+    is_above_zero = isinstance(temperature, int | float) and temperature > 0
+    if samples or not is_above_zero:
         return ""
     if samples is not None:
-        why = "because do_sample is false"
         return (
-            f"temperature {temperature:g} has no effect, {why}; add do_sample=true to --gen_kwargs"
+            f"temperature {temperature:g} has no effect, because do_sample is false; add "
+            "do_sample=true to --gen_kwargs"
         )
     if temperature_suffices:
         return ""
-    return f"temperature {temperature:g} may have no effect without sampling; add do_sample=true to --gen_kwargs"
+    return (
+        f"temperature {temperature:g} may have no effect without sampling; add do_sample=true to "
+        "--gen_kwargs"
+    )

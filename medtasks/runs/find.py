@@ -28,11 +28,14 @@ def name_below(path: Path, roots: Sequence[Path]) -> str:
 
     A root itself has its own name; of several roots, the one that gives the longest name counts.
     """
-    place = path.parent.resolve() / path.name if path.is_symlink() else path.resolve()
+    place = path.resolve()
+    if path.is_symlink():
+        place = path.parent.resolve() / path.name
     names = [place.name]
     for root in roots:
-        if place != root.resolve() and place.is_relative_to(root.resolve()):
-            names.append(place.relative_to(root.resolve()).as_posix())
+        resolved_root = root.resolve()
+        if place != resolved_root and place.is_relative_to(resolved_root):
+            names.append(place.relative_to(resolved_root).as_posix())
     return max(names, key=len)
 
 
@@ -53,34 +56,44 @@ def run_folders(
     and the names of its subdirectories and files; ``closed`` with the error for each that cannot be
     listed.
     """
-    found: list[Path] = []
-    for directory, names, others in os.walk(path, onerror=closed):
+    folders: list[Path] = []
+    for directory, subdirectories, files in os.walk(path, onerror=closed):
         current = Path(directory)
-        for name in sorted(names):
-            whole = current / name[1:].removesuffix(".aside")
-            if name.startswith(".") and name.endswith(f"{SUFFIX}.aside") and not whole.exists():
-                found.append(whole)
-        whole_run = "manifest.json" in others and (current == path or "samples" in names)
-        if whole_run or current.resolve().name.endswith(SUFFIX):
-            found.append(current)
-            names.clear()
+        folders += _runs_left_aside(current, subdirectories)
+        is_at_top = current == path
+        has_run = "manifest.json" in files and (is_at_top or "samples" in subdirectories)
+        if has_run or current.resolve().name.endswith(SUFFIX):
+            folders.append(current)
+            subdirectories.clear()  # which `os.walk` then does not enter
             continue
-        names[:] = sorted(name for name in names if not name.startswith("."))
+        subdirectories[:] = sorted(name for name in subdirectories if not name.startswith("."))
         if other is not None:
-            other(current, names, others)
-    return found
+            other(current, subdirectories, files)
+    return folders
+
+
+def _runs_left_aside(directory: Path, subdirectories: Sequence[str]) -> list[Path]:
+    """The paths of runs whose replacement was interrupted before the new run was in place."""
+    runs = []
+    for name in sorted(subdirectories):
+        if name.startswith(".") and name.endswith(f"{SUFFIX}.aside"):
+            run = directory / name[1:].removesuffix(".aside")
+            if not run.exists():
+                runs.append(run)
+    return runs
 
 
 def unfinished_runs(path: Path) -> list[Path]:
     """The directories of unfinished runs at or below ``path``."""
-    found = [path] if is_unfinished(path) else []
-    run_folders(
-        path,
-        lambda here, names, _: found.extend(
-            here / name for name in names if is_unfinished(here / name)
-        ),
-    )
-    return found
+    runs = [path] if is_unfinished(path) else []
+
+    def add_unfinished(directory: Path, subdirectories: list[str], _files: list[str]) -> None:
+        for name in subdirectories:
+            if is_unfinished(directory / name):
+                runs.append(directory / name)
+
+    run_folders(path, add_unfinished)
+    return runs
 
 
 def require_directory(path: Path) -> None:
@@ -110,12 +123,12 @@ def finished_run(path: Path) -> Path:
     """The only result directory at or below ``path``; raises :class:`UsageError` as
     :func:`one_run`, and for an unfinished run, which has no scores.
     """
-    found = one_run(path)
-    if is_unfinished(found):
+    folder = one_run(path)
+    if is_unfinished(folder):
         raise no_run(
             path, "it is an unfinished run: score the replies so far first (medtasks score)"
         )
-    return found
+    return folder
 
 
 def one_run(path: Path) -> Path:
@@ -129,15 +142,17 @@ def one_run(path: Path) -> Path:
     require_directory(path)
     if is_unfinished(path):
         return path
-    found = run_folders(path)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
+    folders = run_folders(path)
+    if len(folders) == 1:
+        return folders[0]
+    if folders:
+        names = [str(folder.relative_to(path)) for folder in sorted(folders)]
         raise UsageError(
-            f"{path}: contains {len(found)} result directories ({names}), expected one; give its path."
+            f"{path}: contains {len(folders)} result directories ({first_names(names, 5)}), "
+            "expected one; give its path."
         )
-    if unfinished := unfinished_runs(path):
+    unfinished = unfinished_runs(path)
+    if unfinished:
         raise no_run(
             path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far"
         )

@@ -54,8 +54,8 @@ def signatures(
     texts = {}
     for metric, own_text in scored.items():
         own, judges = _own_parts(own_text, packages if metric in elsewhere else {})
-        declared = _declared(members, metric)
-        judged = _judge(manifest, name, metric, judges)
+        declared = _declared_parts(members, metric)
+        judged = _judge_part(manifest, name, metric, judges)
         texts[metric] = format_signature({**own, **protocol, **declared, **judged})
     return texts
 
@@ -65,14 +65,14 @@ def _protocol_parts(
 ) -> dict[str, str]:
     """The parts that do not depend on the metric."""
     is_group = name in manifest.groups
-    installed: dict[str, InstalledTask] = {}
+    versions: dict[str, TaskVersions] = {}
     protocols: dict[str, str] = {}
     prompts: dict[str, str] = {}
     data: dict[str, str] = {}
     subsets: dict[str, str] = {}
     for task in members:
         facts = manifest.tasks[task]
-        installed[task] = InstalledTask(facts.version, facts.filters)
+        versions[task] = TaskVersions(facts.version, facts.filters)
         protocols[task] = facts.protocol_hash
         prompts[task] = facts.prompt_hash or UNKNOWN_PROMPT
         fingerprint = manifest.data[facts.benchmark].fingerprint
@@ -80,14 +80,14 @@ def _protocol_parts(
         subsets[task] = facts.subset
     parts = {
         "group" if is_group else "task": name,
-        **_versions(installed),
-        "prompt": _combined(prompts),
+        **_version_parts(versions),
+        "prompt": _common_value(prompts),
         "protocol": _hash(protocols) if is_group else protocols[name],
-        "data": _combined(dict(sorted(data.items()))),
+        "data": _common_value(dict(sorted(data.items()))),
         "items": f"{len(sample_ids)}-{_hash(sample_ids)}",
     }
     if any(subsets.values()):
-        parts["subset"] = _combined(subsets)
+        parts["subset"] = _common_value(subsets)
     if any(manifest.tasks[task].blind for task in members):
         parts["blind"] = "yes"
     changed = changed_options(manifest.settings)
@@ -116,21 +116,21 @@ def _own_parts(text: str, versions: Mapping[str, str]) -> tuple[dict[str, str], 
     return parts, judges
 
 
-class InstalledTask(NamedTuple):
+class TaskVersions(NamedTuple):
     """The versions of a task file and, by name, of its filters."""
 
-    version: float
+    file: float
     filters: Mapping[str, str]
 
 
-def _versions(tasks: Mapping[str, InstalledTask]) -> dict[str, str]:
+def _version_parts(tasks: Mapping[str, TaskVersions]) -> dict[str, str]:
     """The parts of a signature for versions of task files, and of their filters by name."""
-    versions: dict[str, str] = {}
+    files: dict[str, str] = {}
     filters: dict[str, str] = {}
-    for name, task in tasks.items():
-        versions[name] = f"{task.version:g}"
-        filters[name] = filters_text(task.filters)
-    return {"version": _combined(versions), "filters": _combined(filters)}
+    for name, versions in tasks.items():
+        files[name] = f"{versions.file:g}"
+        filters[name] = filters_text(versions.filters)
+    return {"version": _common_value(files), "filters": _common_value(filters)}
 
 
 def filters_text(versions: Mapping[str, str]) -> str:
@@ -145,14 +145,14 @@ def versions_today(tasks: Iterable[str]) -> dict[str, str]:
     """The parts of a signature for the versions of task files and filters that are installed
     here.
     """
-    installed: dict[str, InstalledTask] = {}
+    versions: dict[str, TaskVersions] = {}
     for task in tasks:
         spec = load_spec(task)
-        installed[task] = InstalledTask(spec.metadata.version, filter_versions(spec))
-    return _versions(installed)
+        versions[task] = TaskVersions(spec.metadata.version, filter_versions(spec))
+    return _version_parts(versions)
 
 
-def _declared(tasks: Iterable[str], metric: str) -> dict[str, str]:
+def _declared_parts(tasks: Iterable[str], metric: str) -> dict[str, str]:
     """What the tasks declare about confidences and times of streams, if the metric depends on
     it.
     """
@@ -170,9 +170,9 @@ def _declared(tasks: Iterable[str], metric: str) -> dict[str, str]:
             timings[task] = _timing_text(metadata.timing, timing_fields)
     parts = {}
     if confidences:
-        parts["confidence-of"] = _combined(confidences)
+        parts["confidence-of"] = _common_value(confidences)
     if timings:
-        parts["timing"] = _combined(timings)
+        parts["timing"] = _common_value(timings)
     return parts
 
 
@@ -190,7 +190,7 @@ def _timing_text(timing: Timing, fields: Iterable[str]) -> str:
     return ",".join(words)
 
 
-def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:
+def _judge_part(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:
     """The panels by task from the manifest, with those that only the score names."""
     metrics = {metric, *_MADE_OF.get(metric, ())}
     by_task: dict[str, str] = {}
@@ -205,7 +205,7 @@ def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> d
             panels |= hashes
     parts = sorted(judges - panels)
     if by_task:
-        parts.insert(0, _combined(by_task))
+        parts.insert(0, _common_value(by_task))
         if name in manifest.groups:
             # judging fewer tasks covers a different share of the items
             parts.append(f"{len(by_task)}-tasks")
@@ -214,7 +214,7 @@ def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> d
     return {"judge": ",".join(parts)}
 
 
-def _combined(values: Mapping[str, str]) -> str:
+def _common_value(values: Mapping[str, str]) -> str:
     """The value common to several tasks, or a hash of all if they differ."""
     distinct = set(values.values())
     if len(distinct) == 1:

@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -41,6 +41,14 @@ class Plan(BaseModel, frozen=True):
     documents: dict[str, tuple[int, ...]]
 
 
+class _Place(NamedTuple):
+    """Where a reply is on disk, and whether it is that of a failed request."""
+
+    path: Path
+    begin: int
+    failed: bool
+
+
 class AnswerStore:
     """Appends replies to the files of the process ``rank``, and reads them when they are needed,
     also those of earlier, unfinished runs of the command, of whatever process.
@@ -49,16 +57,16 @@ class AnswerStore:
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
         self.rank = rank
-        self._places: dict[
-            bytes, tuple[Path, int, bool]
-        ] = {}  # file, first byte, whether the request failed
+        self._places: dict[bytes, _Place] = {}  # by the key of the request
         self._files: dict[Path, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._open = contextlib.ExitStack()
-        doing = "filled with replies to the same command"
-        self._open.enter_context(
-            held(folder / f"rank{rank}", doing, ", or give another --output_path")
+        lock = held(
+            folder / f"rank{rank}",
+            "filled with replies to the same command",
+            ", or give another --output_path",
         )
+        self._open.enter_context(lock)
         for path, begin, answer in _read_lines(folder):
             self._note(answer, path, begin)
 
@@ -66,17 +74,20 @@ class AnswerStore:
         """Remember where a reply is: the last one to its request, but a failed one never replaces a
         response.
         """
-        key, failed = answer.slot.key, answer.reply.failed is not None
-        if not (failed and key in self._places and not self._places[key][2]):
-            self._places[key] = (path, begin, failed)
+        place = _Place(path, begin, answer.reply.failed is not None)
+        if place.failed and self.is_answered(answer.slot):
+            return
+        self._places[answer.slot.key] = place
 
     def is_answered(self, slot: Slot) -> bool:
-        key = slot.key
-        return key in self._places and not self._places[key][2]
+        """Whether there is a response to a request."""
+        place = self._places.get(slot.key)
+        return place is not None and not place.failed
 
     @property
     def answered(self) -> int:
-        return sum(not failed for _, _, failed in self._places.values())
+        """The number of requests with a response."""
+        return sum(not place.failed for place in self._places.values())
 
     @property
     def is_empty(self) -> bool:
@@ -85,24 +96,24 @@ class AnswerStore:
 
     def reply(self, slot: Slot) -> Reply | None:
         """The reply to a request, read from disk; None if there is none."""
-        if slot.key not in self._places:
+        place = self._places.get(slot.key)
+        if place is None:
             return None
-        path, begin, _ = self._places[slot.key]
-        stream = self._file(path)
-        stream.seek(begin)
+        stream = self._file(place.path)
+        stream.seek(place.begin)
         return _LINE.validate_python(json.loads(stream.readline())).reply
 
     def _file(self, path: Path) -> IO[bytes]:
-        if path not in self._files:  # opening a file for each reply is slow on network file systems
+        """The open file; opening one for each reply is slow on network file systems."""
+        if path not in self._files:
             self._files[path] = self._open.enter_context(path.open("a+b"))
         return self._files[path]
 
     def write_plan(self, plan: Plan) -> None:
         """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
+        content = canonical_json(plan.model_dump(mode="json"), indent=1)
         with replaced(self.folder / PLAN) as partial:
-            partial.write_text(
-                canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
-            )
+            partial.write_text(content + "\n", encoding="utf-8")
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append replies and sync them to disk, so that they survive a crash of the process or the
@@ -113,16 +124,18 @@ class AnswerStore:
             by_task.setdefault(answer.slot.task, []).append(answer)
         for task, added in by_task.items():
             path = self.folder / f"{task}.rank{self.rank}.jsonl"
-            stream, places = self._file(path), []
+            stream = self._file(path)
             stream.seek(0, os.SEEK_END)
+            begins: list[int] = []
             for answer in added:
                 stream.write(b"\n")  # first: a killed process may have left part of a line
-                places.append(stream.tell())
+                begins.append(stream.tell())
                 # in ASCII: a response may have half a surrogate pair
-                stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode())
+                line = json.dumps(_LINE.dump_python(answer, exclude_none=True))
+                stream.write(line.encode())
             stream.flush()
             os.fsync(stream.fileno())
-            for answer, begin in zip(added, places, strict=True):
+            for answer, begin in zip(added, begins, strict=True):
                 self._note(answer, path, begin)
 
     def close(self) -> None:
@@ -165,41 +178,50 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     """The replies in ``folder`` of one task or of all; one per request, the last that did not fail,
     else the last.
     """
-    found: dict[bytes, Answer] = {}
+    answers: dict[bytes, Answer] = {}
     for _, _, answer in _read_lines(folder, task):
-        earlier = found.get(answer.slot.key)
+        earlier = answers.get(answer.slot.key)
         if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
-            found[answer.slot.key] = answer
-    return list(found.values())
+            answers[answer.slot.key] = answer
+    return list(answers.values())
 
 
 def read_work(folder: Path) -> dict[int, list[Answer]]:
     """All replies in ``folder`` without their texts, also of requests that were sent again, by
     process.
     """
-    found: dict[int, list[Answer]] = {}
+    answers: dict[int, list[Answer]] = {}
     for path, _, answer in _read_lines(folder):
-        light = Answer(
-            replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None)
-        )
-        found.setdefault(int(path.stem.rpartition(".rank")[2]), []).append(light)
-    return found
+        slot = replace(answer.slot, prompt="")
+        reply = replace(answer.reply, text="", probabilities=None)
+        rank = int(path.stem.rpartition(".rank")[2])
+        answers.setdefault(rank, []).append(Answer(slot, reply))
+    return answers
 
 
 def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answer]]:
+    """The replies, each with its file and the byte at which its line begins."""
     for path in sorted(folder.glob(f"{task}.rank*.jsonl")):
         begin = 0
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                with contextlib.suppress(ValueError):  # empty, or cut off by a crash
-                    fields = json.loads(line)
-                    try:
-                        yield path, begin, _LINE.validate_python(fields)
-                    except ValidationError as error:
-                        raise DataError(
-                            f"{path}, line {number}: {first_problem(error)}; remove the line."
-                        ) from error
+                answer = _answer_in(line, path, number)
+                if answer is not None:
+                    yield path, begin, answer
                 begin += len(line)
+
+
+def _answer_in(line: bytes, path: Path, number: int) -> Answer | None:
+    """The reply in a line; None if the line is empty, or cut off by a crash."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    try:
+        return _LINE.validate_python(fields)
+    except ValidationError as error:
+        problem = f"{path}, line {number}: {first_problem(error)}; remove the line."
+        raise DataError(problem) from error
 
 
 def read_plan(folder: Path) -> Plan:
@@ -214,8 +236,9 @@ def read_plan(folder: Path) -> Plan:
 
 def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Answer]]:
     """The final replies to the documents of ``task``, by document number and repeat."""
-    found: dict[int, dict[int, Answer]] = {}
+    by_number: dict[int, dict[int, Answer]] = {}
     for answer in answers:
-        if answer.slot.task == task and answer.slot.outcome:
-            found.setdefault(answer.slot.doc_id, {})[answer.slot.repeat] = answer
-    return found
+        slot = answer.slot
+        if slot.task == task and slot.outcome:
+            by_number.setdefault(slot.doc_id, {})[slot.repeat] = answer
+    return by_number

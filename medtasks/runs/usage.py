@@ -119,17 +119,17 @@ class RunUsage(Usage, frozen=True):
 def _added(parts: Sequence[Usage]) -> Usage:
     """The usage of several tasks together, without a time to first answer."""
     return Usage(
-        samples=_sum(part.samples for part in parts),
-        seconds=_sum(part.seconds for part in parts),
-        process_seconds=_sum(part.process_seconds for part in parts),
-        devices=_most(part.devices for part in parts),
-        prompt_tokens=_sum(part.prompt_tokens for part in parts),
-        output_tokens=_sum(part.output_tokens for part in parts),
-        vision_tokens=_sum(part.vision_tokens for part in parts),
-        reused_tokens=_sum(part.reused_tokens for part in parts),
-        media_seconds=_sum(part.media_seconds for part in parts),
-        peak_device_memory=_most(part.peak_device_memory for part in parts),
-        peak_rss=_most(part.peak_rss for part in parts),
+        samples=_sum_if_known(part.samples for part in parts),
+        seconds=_sum_if_known(part.seconds for part in parts),
+        process_seconds=_sum_if_known(part.process_seconds for part in parts),
+        devices=_largest(part.devices for part in parts),
+        prompt_tokens=_sum_if_known(part.prompt_tokens for part in parts),
+        output_tokens=_sum_if_known(part.output_tokens for part in parts),
+        vision_tokens=_sum_if_known(part.vision_tokens for part in parts),
+        reused_tokens=_sum_if_known(part.reused_tokens for part in parts),
+        media_seconds=_sum_if_known(part.media_seconds for part in parts),
+        peak_device_memory=_largest(part.peak_device_memory for part in parts),
+        peak_rss=_largest(part.peak_rss for part in parts),
     )
 
 
@@ -173,13 +173,13 @@ def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
         process_seconds=round(sum(measured.seconds_of_processes), 3),
         devices=devices,
         time_to_first_answer=measured.time_to_first_answer,
-        prompt_tokens=_sum(reply.input_tokens for reply in replies),
-        output_tokens=_sum(reply.output_tokens for reply in replies),
-        vision_tokens=_sum(reply.vision_tokens for reply in replies),
-        reused_tokens=_sum(reply.reused_tokens for reply in replies),
-        media_seconds=_sum(reply.media_seconds for reply in replies),
-        peak_device_memory=_most(work.device_memory for work in measured.works),
-        peak_rss=_most(work.rss for work in measured.works),
+        prompt_tokens=_sum_if_known(reply.input_tokens for reply in replies),
+        output_tokens=_sum_if_known(reply.output_tokens for reply in replies),
+        vision_tokens=_sum_if_known(reply.vision_tokens for reply in replies),
+        reused_tokens=_sum_if_known(reply.reused_tokens for reply in replies),
+        media_seconds=_sum_if_known(reply.media_seconds for reply in replies),
+        peak_device_memory=_largest(work.device_memory for work in measured.works),
+        peak_rss=_largest(work.rss for work in measured.works),
     )
 
 
@@ -224,7 +224,7 @@ class _Measured:
         return round(min(ends) - min(work.start for work in self.works), 3)
 
 
-def _sum(numbers: Iterable[Number | None]) -> Number | None:
+def _sum_if_known(numbers: Iterable[Number | None]) -> Number | None:
     """The sum; None if one is unknown, or there is none."""
     total: list[Number] = []
     for number in numbers:
@@ -234,6 +234,6 @@ def _sum(numbers: Iterable[Number | None]) -> Number | None:
     return round(sum(total), 3) if total else None
 
 
-def _most(numbers: Iterable[int | None]) -> int | None:
+def _largest(numbers: Iterable[int | None]) -> int | None:
     """The largest of the numbers that are known."""
     return max((number for number in numbers if number is not None), default=None)
