@@ -7,6 +7,7 @@ cluster-jackknife interval.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,24 +32,36 @@ _GAINS_NOTE = (
 )
 
 
+@dataclass
+class MediaGain:
+    """What a benchmark's board shows of the gains from media.
+
+    ``text_only`` are the items that every blind run answers, by the first headline score.
+    """
+
+    tables: list[BoardTable] = field(default_factory=list)
+    plots: list[BoardPlot] = field(default_factory=list)
+    text_only: TextOnly | None = None
+
+
 def media_gain(
     benchmark: Benchmark,
     headline: Sequence[BoardColumn],
     columns: Iterable[BoardColumn],
     groups: ComparabilityGroups,
-) -> tuple[list[BoardTable], list[BoardPlot], TextOnly | None]:
+) -> MediaGain:
     """The table of a benchmark's gains, its bars, and the items that every blind run answers.
 
     The table has a row for each model that has a blind run. Its columns are the headline scores,
     and of ``columns`` those with the first one's metric: in other tasks, and by the first breakdown
-    among them. The items are those of the first headline score; None without a score per answer.
+    among them.
     """
     main: dict[str, BoardColumn] = {}
     for column in headline:
         if not column.signed and groups.blind_twins(column.task, column.metric):
             main[column.key] = column
     if not main:
-        return [], [], None
+        return MediaGain()
     first = next(iter(main.values()))
     parts = _part_columns(first, [column for column in columns if column.key not in main])
     cells: list[FilledCell] = []
@@ -60,12 +73,12 @@ def media_gain(
 
     in_headline = [key for key in gain_columns if key.removesuffix(".gain") in main]
     in_parts = [key for key in gain_columns if key not in in_headline]
-    plots = []
+    gains = MediaGain([table], text_only=_text_only(first, groups))
     if in_headline:
-        plots.append(_gain_bars(GAINS, GAINS_TITLE, in_headline))
+        gains.plots.append(_gain_bars(GAINS, GAINS_TITLE, in_headline))
     if in_parts:
-        plots.append(_gain_bars(f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", in_parts))
-    return [table], plots, _text_only(first, groups)
+        gains.plots.append(_gain_bars(f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", in_parts))
+    return gains
 
 
 def _part_columns(first: BoardColumn, columns: Iterable[BoardColumn]) -> list[BoardColumn]:

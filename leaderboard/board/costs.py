@@ -1,0 +1,55 @@
+"""What the models that a benchmark ranks used and cost, and the plot of a score against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medtasks.benchmarks.layout_parts import HEADLINE
+from medtasks.runs.usage import Usage
+
+from ..rank.comparability import ComparabilityGroups
+from ..schema.board import BoardColumn, BoardPlot, BoardRow, ModelUsage
+from .usage import SECONDS, Prices, plotted, used_by
+
+_PLOT_NAMES = ("cost", "score-against-cost", "cost-of-answers")
+"""Names of the plot of costs; the first one that no other plot has is taken."""
+
+
+def model_usage(
+    column: BoardColumn,
+    rows: Sequence[BoardRow],
+    groups: ComparabilityGroups,
+    prices: Prices,
+) -> list[ModelUsage]:
+    """What the runs that are ranked by a headline score used and cost, if they report it."""
+    scores = {row.model: row.cells.get(column.key) for row in rows}
+    reported = []
+    for model, run in groups.of(column.task, column.metric).ranked.items():
+        usage, cost = used_by(run, prices, column.task)
+        score = scores.get(model)
+        if score is not None and usage != Usage():
+            reported.append(
+                ModelUsage(model=model, run=run.public.key, score=score, usage=usage, cost=cost)
+            )
+    return reported
+
+
+def cost_plot(
+    column: BoardColumn, usage: Sequence[ModelUsage], plots: Sequence[BoardPlot]
+) -> BoardPlot | None:
+    """The plot of a score against cost, time or tokens; None if no run reports any of them.
+
+    Its name differs from those of the ``plots``.
+    """
+    measure = plotted([(entry.usage, entry.cost) for entry in usage])
+    if measure is None:
+        return None
+    taken = {plot.name for plot in plots}
+    return BoardPlot(
+        name=next(name for name in _PLOT_NAMES if name not in taken),
+        title=f"{column.label} against {measure.label.lower()}",
+        kind="cost",
+        table=HEADLINE,
+        columns=(column.key,),
+        note="Times depend on the machine." if measure is SECONDS else "",
+    )
