@@ -37,9 +37,9 @@ from .confidences import confidence_section
 from .costs import cost_plot, model_usage
 from .media_gain import media_gain
 from .model_traits import size_and_type
+from .paper_files import read_paper_files
 from .plots import board_plot
 from .prompt_ranks import prompt_ranks
-from .publication import read_publication
 from .tables import comparable_table, without_empty
 from .usage import Prices
 
@@ -61,14 +61,14 @@ def benchmark_board(
     What neither a run nor, if ``published``, a paper fills is left out.
     """
     benchmark = get_benchmark(layout.benchmark)
-    publication = read_publication(benchmark, with_figures=published)
+    papers = read_paper_files(benchmark, with_figures=published)
     headline = board_columns(layout.headline, runs, groups)
     rankings = _rankings(headline, groups)
     comparable = partial(comparable_table, groups, _model_ranks(rankings))
 
     layout_tables = _layout_tables(layout, runs, groups, comparable)
     headline_rows = layout_tables[0].rows
-    figures = _figures_in_columns(publication.reference, layout_tables)
+    figures = _figures_in_columns(papers.reference, layout_tables)
     tables = _filled_tables(layout_tables, figures)
     answers = _PlottedAnswers(
         tuple(letter_counts(layout, groups)), tuple(timelines(layout, groups))
@@ -92,7 +92,7 @@ def benchmark_board(
     correlations, means = size_and_type(tables, figures, models)
     return BenchmarkBoard(
         **_description(benchmark, layout),
-        bibtex=publication.bibtex,
+        bibtex=papers.bibtex,
         members={column.task: leaf_tasks(column.task) for column in headline},
         rankings=tuple(rankings),
         tables=tuple(tables),
@@ -104,9 +104,9 @@ def benchmark_board(
         text_only=gains.text_only,
         prompt_order=prompt_order,
         published=figures,
-        published_notes=publication.reference.notes,
-        published_gaps=publication.reference.gaps,
-        published_problem=publication.problem,
+        published_notes=papers.reference.notes,
+        published_gaps=papers.reference.gaps,
+        published_problem=papers.problem,
         size_correlations=correlations,
         type_means=means,
     )

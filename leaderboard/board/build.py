@@ -105,12 +105,12 @@ def _board_runs(
     rejudged: Sequence[Rejudged],
 ) -> Iterator[BoardRun]:
     """Every run, sorted, with its cost and notes on what is not shown."""
-    tables = [table for benchmark in benchmarks for table in benchmark.tables]
-    on_board = {key for table in tables for row in table.every_row for key in row.runs}
+    on_board = _runs_in_tables(benchmarks)
     replaced = _replaced_runs(groups, benchmarks)
     copies = same_responses(runs)
     contradicted = contradictions(runs)
-    for run in sorted((run.public for run in runs), key=lambda run: run.key):
+    board_runs = [run.public for run in runs]
+    for run in sorted(board_runs, key=lambda run: run.key):
         notes = []
         for newer, tasks in sorted(replaced.get(run.key, {}).items()):
             notes.append(f"superseded by {newer} in {', '.join(sorted(tasks))}")
@@ -125,6 +125,16 @@ def _board_runs(
                 "rejudged": verdicts,
             }
         )
+
+
+def _runs_in_tables(benchmarks: Sequence[BenchmarkBoard]) -> set[str]:
+    """The keys of the runs that have a row in a table."""
+    keys: set[str] = set()
+    for benchmark in benchmarks:
+        for table in benchmark.tables:
+            for row in table.every_row:
+                keys.update(row.runs)
+    return keys
 
 
 def _replaced_runs(

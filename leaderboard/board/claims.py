@@ -14,7 +14,7 @@ from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
 from medtasks.judge.families import family_of
 
-from ..schema.board import Board, Published
+from ..schema.board import BenchmarkBoard, Board, Published
 from ..verify.hub_datasets import dataset_of
 
 if TYPE_CHECKING:
@@ -75,15 +75,11 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
     without_column = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
     benchmarks = []
     for benchmark in board.benchmarks:
-        dataset = ""
-        with contextlib.suppress(MedtasksError):  # it is not from the hub
-            dataset, _ = dataset_of(benchmark.name)
-        columns = {column.key for table in benchmark.tables for column in table.columns}
+        claimed = _claims_of_columns(benchmark, claims)
         figures: dict[tuple[str, str], Published] = {}
-        for model, entry in claims:
-            if entry.dataset_id == dataset and entry.task_id in columns:
-                figures[model, entry.task_id] = _claimed_figure(model, entry)
-                without_column.discard(f"{entry.task_id} of {dataset}")
+        for model, entry in claimed:
+            figures[model, entry.task_id] = _claimed_figure(model, entry)
+            without_column.discard(f"{entry.task_id} of {entry.dataset_id}")
         published = (*benchmark.published, *figures.values())
         benchmarks.append(benchmark.model_copy(update={"published": published}))
     if without_column:
@@ -92,6 +88,21 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
             "leave these scores out, or add runs of the benchmark."
         )
     return board.model_copy(update={"benchmarks": tuple(benchmarks)})
+
+
+def _claims_of_columns(benchmark: BenchmarkBoard, claims: Sequence[Claim]) -> list[Claim]:
+    """The claims that are of the benchmark's data set and of a column of its board."""
+    dataset = ""
+    with contextlib.suppress(MedtasksError):  # the data are not from the hub
+        dataset, _ = dataset_of(benchmark.name)
+    columns: set[str] = set()
+    for table in benchmark.tables:
+        columns.update(column.key for column in table.columns)
+    claimed = []
+    for model, entry in claims:
+        if entry.dataset_id == dataset and entry.task_id in columns:
+            claimed.append((model, entry))
+    return claimed
 
 
 def _claimed_figure(model: str, entry: EvalResultEntry) -> Published:

@@ -29,13 +29,8 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     equals = [model for model in order if letters[model] & letters[best]]
     behind = [model for model in order if model not in equals]
     parts = []
-    if len(equals) == 2:
-        parts.append(f"{_named(equals, models)} do not differ significantly")
-    elif len(equals) > 2:
-        # models that share a letter with the best may still differ from each other
-        parts.append(
-            f"{_named(equals[1:], models)} do not differ significantly from {models[best].name}"
-        )
+    if len(equals) > 1:
+        parts.append(_equality(equals, models))
     if behind:
         lead = _lead(best, behind[0], ranking, models)
         if len(behind) > 1 and not letters[behind[0]] & letters[behind[1]]:
@@ -50,6 +45,15 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     if below_floor:
         sentences.append(below_floor)
     return " ".join(sentences)
+
+
+def _equality(equals: Sequence[str], models: Mapping[str, BoardModel]) -> str:
+    """Which models do not differ significantly from the best, the first of ``equals``."""
+    if len(equals) == 2:
+        return f"{_named(equals, models)} do not differ significantly"
+    # models that share a letter with the best may still differ from each other
+    best = models[equals[0]].name
+    return f"{_named(equals[1:], models)} do not differ significantly from {best}"
 
 
 def _not_above_floor(

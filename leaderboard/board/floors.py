@@ -4,6 +4,7 @@ reaches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -77,12 +78,14 @@ def best_blind(
     scores: Sequence[tuple[str, MetricScore]], *, higher_is_better: bool
 ) -> dict[str, float | str]:
     """The column's fields about the best of the blind runs' ``scores``, each with its model."""
+    values: dict[str, float] = {}
     sign = 1 if higher_is_better else -1
-    valued = [(sign * score.value, model) for model, score in scores if score.value is not None]
-    if not valued:
+    for model, score in scores:
+        if score.value is not None:
+            earlier = values.get(model, -math.inf)
+            values[model] = max(earlier, sign * score.value)
+    if not values:
         return {}
-    best = max(value for value, _ in valued)
-    return {
-        "blind": sign * best,
-        "blind_model": min(model for value, model in valued if value == best),
-    }
+    best = max(values.values())
+    best_models = [model for model, value in values.items() if value == best]
+    return {"blind": sign * best, "blind_model": min(best_models)}

@@ -15,6 +15,7 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.columns import Rows, without_value
 from medtasks.scoring.comparisons import compare_statistics
+from medtasks.stats.paired import PairedDifference
 
 from ..rank.comparability import ComparabilityGroups
 from ..schema.board import BoardColumn, BoardPlot, BoardTable, Cell, TextOnly
@@ -128,25 +129,15 @@ def _gain(
         return None
     incomplete = with_media.incomplete or without_media.incomplete
     signature = changed_signature(with_media.signature, minus="blind")
+    reason = _missing_value(with_media, without_media)
     difference = None
-    if with_media.value is None:
-        reason = with_media.reason or "no value"
-    elif without_media.value is None:
-        reason = f"blind run: {without_media.reason or 'no value'}"
-    else:
-        reason = "no item has a value from both runs"
-        entries = seeing.entries[column.task], blind.entries[column.task]
-        rows = _rows_in_group(entries[0], column)
-        # items are judged by parts
-        part = column.group if column.breakdown == benchmark.scoring.parts else None
-        first, second = (entry.statistics(column.metric, part or "")[rows] for entry in entries)
-        codes = entries[0].table.codes[rows]
-        difference = compare_statistics(column.metric, first, second, codes)
+    if not reason:
+        difference = _paired_difference(benchmark, seeing, blind, column)
     if difference is None:
         return Cell(
             value=None,
             items=with_media.items,
-            reason=reason,
+            reason=reason or "no item has a value from both runs",
             incomplete=incomplete,
             signature=signature,
         )
@@ -157,6 +148,32 @@ def _gain(
         items=difference.items,
         incomplete=incomplete,
         signature=signature,
+    )
+
+
+def _missing_value(with_media: Cell, without_media: Cell) -> str:
+    """Why one of the two scores has no value; empty if both have one."""
+    if with_media.value is None:
+        return with_media.reason or "no value"
+    if without_media.value is None:
+        return f"blind run: {without_media.reason or 'no value'}"
+    return ""
+
+
+def _paired_difference(
+    benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn
+) -> PairedDifference | None:
+    """The difference of two runs on the items of a column; None if none has a value from both."""
+    first, second = seeing.entries[column.task], blind.entries[column.task]
+    part = ""
+    if column.breakdown == benchmark.scoring.parts and column.group is not None:
+        part = column.group  # items are judged by parts
+    rows = _rows_in_group(first, column)
+    return compare_statistics(
+        column.metric,
+        first.statistics(column.metric, part)[rows],
+        second.statistics(column.metric, part)[rows],
+        first.table.codes[rows],
     )
 
 

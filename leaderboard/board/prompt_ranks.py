@@ -28,27 +28,22 @@ def prompt_ranks(
 
     Nothing without two models.
     """
-    whole = {column.key: column for column in columns if column.breakdown is None}
-    prompted: list[tuple[int, BoardColumn]] = []
-    for column in whole.values():
-        match = _PROMPT.fullmatch(column.metric)
-        if match is not None:
-            prompted.append((int(match[1]), column))
-    if not prompted:
+    whole_tasks = [column for column in columns if column.breakdown is None]
+    by_prompt = _columns_by_prompt(whole_tasks)
+    if not by_prompt:
         return [], None
-    task = prompted[0][1].task
     rankings: dict[int, Ranking] = {}
-    for number, column in prompted:
-        ranking = ranking_of(column) if column.task == task else None
+    for number, column in by_prompt.items():
+        ranking = ranking_of(column)
         if ranking is not None:
             rankings[number] = ranking
     ranks = {number: _ranks_of(ranking) for number, ranking in rankings.items()}
     models = _models_under_all(ranks)
     if len(models) < 2:
         return [], None
-    over_all = next(
-        column for column in columns if column.breakdown is None and column.task == task
-    )
+
+    task = next(iter(by_prompt.values())).task
+    over_all = next(column for column in whole_tasks if column.task == task)
     cells: list[FilledCell] = []
     for ranking in (ranking_of(over_all), *rankings.values()):
         if ranking is not None:
@@ -66,6 +61,21 @@ def prompt_ranks(
     return [table], order
 
 
+def _columns_by_prompt(columns: Sequence[BoardColumn]) -> dict[int, BoardColumn]:
+    """The columns of the first task with several prompts, by the prompts' numbers."""
+    by_prompt: dict[int, BoardColumn] = {}
+    task = None
+    for column in columns:
+        match = _PROMPT.fullmatch(column.metric)
+        if match is None:
+            continue
+        if task is None:
+            task = column.task
+        if column.task == task:
+            by_prompt[int(match[1])] = column
+    return by_prompt
+
+
 def _ranks_of(ranking: Ranking) -> dict[str, int]:
     return {ranked.model: ranked.rank for ranked in ranking.ranked}
 
@@ -74,7 +84,8 @@ def _models_under_all(ranks: Ranks) -> list[str]:
     """The models that are ranked under all prompts, sorted."""
     if not ranks:
         return []
-    return sorted(set.intersection(*(set(by_model) for by_model in ranks.values())))
+    ranked_under = [set(by_model) for by_model in ranks.values()]
+    return sorted(set.intersection(*ranked_under))
 
 
 def _rank_cells(ranking: Ranking) -> Iterator[FilledCell]:
@@ -120,7 +131,9 @@ def _rank_correlations(models: Sequence[str], ranks: Ranks) -> tuple[float | Non
     """
     from scipy.stats import kendalltau  # slow to import
 
-    orders = [[rank[model] for model in models] for rank in ranks.values()]
+    orders = []
+    for rank in ranks.values():
+        orders.append([rank[model] for model in models])
     correlations = []
     for first, second in combinations(orders, 2):
         if len(set(first)) > 1 and len(set(second)) > 1:

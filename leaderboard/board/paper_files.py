@@ -14,8 +14,8 @@ from .bibliography import entry_key
 
 
 @dataclass(frozen=True)
-class Publication:
-    """A benchmark's published figures and BibTeX entry.
+class PaperFiles:
+    """The published figures and the BibTeX entry of a benchmark.
 
     ``problem`` says why a file cannot be read; what it has is then left out.
     """
@@ -25,7 +25,7 @@ class Publication:
     problem: str
 
 
-def read_publication(benchmark: Benchmark, *, with_figures: bool) -> Publication:
+def read_paper_files(benchmark: Benchmark, *, with_figures: bool) -> PaperFiles:
     """What the benchmark's package has of its paper.
 
     A faulty file is a problem of one benchmark; it does not cost the board the others.
@@ -42,7 +42,7 @@ def read_publication(benchmark: Benchmark, *, with_figures: bool) -> Publication
         bibtex = _bibtex(benchmark)
     except DataError as error:
         problems.append(shown(str(error)))
-    return Publication(reference, bibtex, problems[0] if problems else "")
+    return PaperFiles(reference, bibtex, problems[0] if problems else "")
 
 
 def _bibtex(benchmark: Benchmark) -> str:
