@@ -155,7 +155,9 @@ def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
     (tmp_path / "paper.bib").write_text(content, encoding="utf-8")
-    wrong = replace(all_benchmarks()["mi_cxr"], bibliography=tmp_path / "paper.bib")
+    mi_cxr = all_benchmarks()["mi_cxr"]
+    publication = replace(mi_cxr.publication, bibliography=tmp_path / "paper.bib")
+    wrong = replace(mi_cxr, publication=publication)
     monkeypatch.setattr(benchmark_board, "get_benchmark", lambda _: wrong)
     (benchmark,) = made_board(FAIR).benchmarks
     assert benchmark.published_problem == (
