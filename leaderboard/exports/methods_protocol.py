@@ -23,11 +23,11 @@ _SETTINGS = {
 _ORDER = {key: place for place, key in enumerate(_SETTINGS)}
 _PROTOCOL_WORDS = {"version": "task version", "prompt": "prompt", "protocol": "protocol"}
 _HASHES = (
-    "A prompt's hash covers its templates; a protocol's also the task file, answer options, "
-    "metrics, generation settings, frames, and how the back-end presents the prompt."
+    "The prompt hash covers the templates. The protocol hash also covers the task file, answer "
+    "options, metrics, generation settings, frames, and the back-end's presentation of the prompt."
 )
 _RULES = (
-    "Answers were extracted from responses by fixed rules, the same for every model "
+    "Answers were extracted from the responses by fixed rules, which are the same for every model "
     "(filter=version): "
 )
 
@@ -43,12 +43,12 @@ def data_paragraph(source: MethodsSource) -> Paragraph:
     sentences.append((evaluated, Citation(paper_key(benchmark)), origin))
     fingerprints = source.values("data")
     if fingerprints:
-        lead = "The prepared data have the fingerprint "
+        lead = "The fingerprint of the prepared data is "
         sentences.append((lead, *_enumerated_codes(fingerprints), "."))
     samples = [_named_samples(scope, score) for scope, score in source.scopes.items()]
     sentences.append(("Samples: ", *enumerated(samples), "."))
     for subset in source.values("subset"):
-        lead = "Only a random subset of the clusters was asked: "
+        lead = "Only a random subset of the clusters was used: "
         sentences.append((lead, Code(subset), " (share@seed)."))
     return Paragraph("Data", tuple(sentences))
 
@@ -66,7 +66,7 @@ def prompts_paragraph(source: MethodsSource) -> Paragraph:
     """Where prompts come from, their hashes, and everything that changed them."""
     version = source.board.medtasks
     sentences: list[Sentence] = [
-        (f"Prompts, media and their order are those of the task files of medtasks {version}.",)
+        (f"Prompts, media and their order follow the task files of medtasks {version}.",)
     ]
     protocols = [_named_protocol(scope, score) for scope, score in source.scopes.items()]
     with_hashes = [protocol for protocol in protocols if protocol]
@@ -74,11 +74,15 @@ def prompts_paragraph(source: MethodsSource) -> Paragraph:
         sentences.append((*enumerated(with_hashes), "."))
         sentences.append((_HASHES,))
     if any(value.startswith(UNKNOWN_PROMPT) for value in source.values("prompt")):
-        sentences.append(("Predictions were made with other tools, so their prompts are unknown.",))
+        sentences.append(
+            ("The predictions were made with other tools, so their prompts are unknown.",)
+        )
     if source.values("blind"):
         sentences.append(("Prompts were sent without media (blind: yes).",))
     for options in source.values("harness"):
-        sentences.append(("Options of the harness change the prompts (", Code(options), ")."))
+        sentences.append(
+            ("The prompts were changed by options of the harness (", Code(options), ").")
+        )
     for frames, tasks in source.by_value(lambda run: run.frames).items():
         windows = "windows, in seconds or in indices of an image sequence, with "
         lead = f"Frames ({counted(len(tasks), 'task')}) were sampled from {windows}"
@@ -144,7 +148,7 @@ def _settings_words(settings: str) -> Sentence:
             continue
         number = f"{value:,}" if isinstance(value, int) else str(value)
         words.append((_SETTINGS[key].format(number),))
-    return enumerated(words) or ("the back-end's own settings",)
+    return enumerated(words) or ("the default settings of the back-end",)
 
 
 def extraction_paragraph(source: MethodsSource) -> Paragraph:

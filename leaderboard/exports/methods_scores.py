@@ -20,10 +20,10 @@ _SOFTWARE = {"lmms-eval": "zhang2024lmmseval"}
 _PARTS_OF_SCORES = ("confidence-of", "timing")
 """Parts of a protocol that only some metrics depend on."""
 _PANEL = (
-    "A judge's hash covers the rubric with its prompt, the models and their settings, and how "
+    "The judge hash covers the rubric with its prompt, the models and their settings, and how "
     "verdicts are combined."
 )
-_UNJUDGED = "Responses without a valid verdict are left out of the score, and counted."
+_UNJUDGED = "Responses without a valid verdict were counted and excluded from the score."
 _COMPARABLE = "Scores with equal signatures are comparable."
 _HASH = re.compile(r"[0-9a-f]{8,64}")
 _JUDGE_HASH = re.compile(r"judge (?P<hash>[0-9a-f]{8,64})")
@@ -74,7 +74,7 @@ def judging_paragraph(source: MethodsSource) -> Paragraph:
     hashes = enumerated([(Code(panel),) for panel in panels])
     by_judges = f" by {', '.join(names)}" if names else ""
     lead = f"Open answers were judged{by_judges} (judge "
-    sentences: list[Sentence] = [(lead, *hashes, f"), for the scores {'; '.join(labels)}.")]
+    sentences: list[Sentence] = [(lead, *hashes, f") for these scores: {'; '.join(labels)}.")]
     for rubric, description in _rubrics(source.runs, panels):
         sentences.append(("Rubric ", Code(rubric), f": {description}."))
     sentences += [(_PANEL,), (_UNJUDGED,)]

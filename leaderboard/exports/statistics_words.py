@@ -11,7 +11,7 @@ from .prose import Citation, Code, Sentence
 
 _METHODS: dict[str, Sentence] = {
     WILSON: (
-        "of scores between two bounds are Wilson's interval of a proportion ",
+        "of bounded scores are Wilson's intervals for a proportion ",
         Citation("wilson1927probable"),
         " with the effective number of items in clusters and quantiles of Student's t ",
         Citation("korn1998confidence"),
@@ -20,7 +20,7 @@ _METHODS: dict[str, Sentence] = {
     ),
     STUDENT: (
         (
-            "of scores without bounds are Student's t with the standard error of a jackknife over "
+            "of unbounded scores use Student's t and the standard error of a jackknife over "
             "clusters "
         ),
         Citation("efron1993introduction"),
@@ -28,13 +28,13 @@ _METHODS: dict[str, Sentence] = {
 }
 """Interval methods in words, by the name that scores have for them (`medtasks.stats.intervals`)."""
 _PAIRS = (
-    "Models were compared in pairs on the items that both have, by a test that flips the signs of "
-    "the clusters' contributions to the difference; the interval of a difference holds what this "
-    "test does not reject."
+    "Models were compared in pairs, on the items that both have, by a cluster sign-flip test: it "
+    "flips the signs of the clusters' contributions to the difference. The interval of a "
+    "difference contains the values that this test does not reject."
 )
 _TIES = (
-    ", and include those of all models that the corrected tests do not tell apart; models that "
-    "share a letter do not differ significantly at the 5 % level "
+    ", extended to the ranks of all models that do not differ significantly in the corrected "
+    "tests. Models that share a letter do not differ significantly at the 5 % level "
 )
 
 
@@ -42,11 +42,11 @@ def interval_words(method: str) -> Sentence:
     """An interval method in words; one without words here is named as it is.
 
     >>> interval_words("wilson-clustered")[0]
-    "of scores between two bounds are Wilson's interval of a proportion "
+    "of bounded scores are Wilson's intervals for a proportion "
     >>> interval_words("bca")
     ('are by the method ', Code(text='bca'))
     """
-    return _METHODS.get(method, ("are by the method ", Code(method)))
+    return _METHODS.get(method, ("were computed by the method ", Code(method)))
 
 
 def interval_sentences(
@@ -61,7 +61,7 @@ def interval_sentences(
         for method in sorted(set(methods), reverse=True)
     ]
     if clusters:
-        sentences.append((f"Clusters are the items of one {' or '.join(clusters)}.",))
+        sentences.append((f"A cluster contains all items of one {' or '.join(clusters)}.",))
     return sentences
 
 

@@ -175,7 +175,7 @@ def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
             "temperature [1]; at most many new tokens.",
         ),
         ('{"max_new_tokens": 4096, "top_p": 0.9}', "at most 4,096 new tokens; `top_p=0.9`."),
-        ("{}", "the back-end's own settings."),
+        ("{}", "the default settings of the back-end."),
         ("[1", "\\[1."),
     ],
 )
