@@ -5,16 +5,16 @@ import signal
 
 def main() -> None:
     """Run the command line. An interrupt while it is imported ends the process at once: nothing was
-    begun."""
+    begun.
+    """
     handler = signal.getsignal(signal.SIGINT)
-    interruptible = (
-        handler is signal.default_int_handler
-    )  # it may be ignored, as in a background job of a shell
-    if interruptible:
+    # it may be ignored, as in a background job of a shell
+    is_interruptible = handler is signal.default_int_handler
+    if is_interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from medtasks.cli.app import main as command_line
 
-    if interruptible:
+    if is_interruptible:
         signal.signal(signal.SIGINT, handler)
     command_line()
 

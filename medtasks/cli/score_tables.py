@@ -12,19 +12,11 @@ from medtasks.core.text import counted, first_names, grouped_notes, p_text, sign
 if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.scoring.comparisons import Paired
+    from medtasks.scoring.diagnostics import Diagnostics
     from medtasks.scoring.run_record import Change, RunRecord
 
 MOST_CHANGES = 20
 """The number of changed samples that are listed."""
-_SHARES = {
-    "not extracted": "extraction_failures",
-    "by text": "read_by_text",
-    "named in prose": "named_in_prose",
-    "letter bias": "letter_bias",
-    "null chosen wrongly": "false_abstention",
-    "null missed": "false_commitment",
-}
-"""Fields of a task's diagnostics by the heading of their column."""
 
 
 def show_diagnostics(run: RunRecord) -> None:
@@ -32,19 +24,33 @@ def show_diagnostics(run: RunRecord) -> None:
     from medtasks.scoring.summary import in_order
 
     names = list(in_order(run))
-    columns = []
-    for heading, field in _SHARES.items():
-        if any(getattr(run.diagnostics[name], field) is not None for name in names):
-            columns.append(heading)
-    rows = []
+    columns: dict[str, list[float | None]] = {}
     for name in names:
-        diagnostics = run.diagnostics[name]
-        row = [name, f"{diagnostics.responses:,}"]
-        for heading in columns:
-            share = getattr(diagnostics, _SHARES[heading])
+        for heading, share in _shares(run.diagnostics[name]).items():
+            columns.setdefault(heading, []).append(share)
+    for heading, shares in list(columns.items()):
+        if all(share is None for share in shares):
+            del columns[heading]
+    rows = []
+    for number, name in enumerate(names):
+        row = [name, f"{run.diagnostics[name].responses:,}"]
+        for shares in columns.values():
+            share = shares[number]
             row.append("" if share is None else f"{share:.1%}")
-        rows.append(tuple(row))
+        rows.append(row)
     table(("task", "responses", *columns), rows, title="\nDiagnostics")
+
+
+def _shares(diagnostics: Diagnostics) -> dict[str, float | None]:
+    """The shares of a task by the headings of their columns."""
+    return {
+        "not extracted": diagnostics.extraction_failures,
+        "by text": diagnostics.read_by_text,
+        "named in prose": diagnostics.named_in_prose,
+        "letter bias": diagnostics.letter_bias,
+        "null chosen wrongly": diagnostics.false_abstention,
+        "null missed": diagnostics.false_commitment,
+    }
 
 
 def show_level_gaps(run: RunRecord) -> None:
@@ -73,16 +79,17 @@ def show_paired(paired: Mapping[str, Paired]) -> None:
     notes: dict[tuple[str, str], None] = {}
     for name, pair in paired.items():
         for metric, difference in pair.metrics.items():
-            row = (
-                pair.first,
-                pair.second,
-                f"{difference.items:,}",
-                metric,
-                f"{difference.difference:+.3f}",
-                signed_interval(difference.interval),
-                p_text(difference.p_value),
+            rows.append(
+                (
+                    pair.first,
+                    pair.second,
+                    f"{difference.items:,}",
+                    metric,
+                    f"{difference.difference:+.3f}",
+                    signed_interval(difference.interval),
+                    p_text(difference.p_value),
+                )
             )
-            rows.append(row)
             for text in (difference.warning, difference.reason):
                 if text is not None:
                     notes[f"warning: {text}", name] = None
