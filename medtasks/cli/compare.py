@@ -73,6 +73,7 @@ def _compare_two(
     *,
     as_json: bool,
 ) -> None:
+    """Print the comparison of two runs, and what both used."""
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, used_by
     from medtasks.leaderboard.rank.compare import compare_runs
@@ -105,6 +106,7 @@ def _usage_in_json(used: Sequence[tuple[Usage, float | None]]) -> dict[str, Any]
 
 
 def _show_usage(used: Sequence[tuple[Usage, float | None]]) -> None:
+    """A row for each quantity that a run used."""
     from medtasks.leaderboard.board.usage import amount, measured
 
     rows = []
@@ -118,6 +120,7 @@ def _show_usage(used: Sequence[tuple[Usage, float | None]]) -> None:
 def _compare_pairs(
     pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool
 ) -> None:
+    """Print the tests over several pairs of runs."""
     from medtasks.leaderboard.rank.several_pairs import compare_pairs
 
     names = [_two_directories(pair) for pair in pairs]
@@ -155,6 +158,7 @@ def _two_directories(pair: str) -> tuple[str, str]:
 
 
 def _show_differences(tests: Sequence[LeaningTest]) -> None:
+    """A row for each difference of a pair in a task."""
     from medtasks.leaderboard.rank.comparison import signed_number
 
     rows = []

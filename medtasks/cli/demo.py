@@ -205,6 +205,7 @@ def _gains_by_pictures(chart: Chart) -> list[str]:
 
 
 def _write_filled(text: str, indent: str = "") -> None:
+    """Print a text in lines as wide as the terminal."""
     from medtasks.scoring.summary import width
 
     write(textwrap.fill(text, width(), subsequent_indent=indent))

@@ -149,6 +149,7 @@ def _back_ends(models: Sequence[str]) -> Iterator[Check]:
 
 
 def _meteor() -> Check:
+    """Whether METEOR can be computed, and with which sentence splitter."""
     from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
     from medtasks.metrics.registry import get_metric
 

@@ -25,6 +25,7 @@ class NltkData(Enum):
 
     @property
     def name_in_index(self) -> str:
+        """The package's name in NLTK's index."""
         return "punkt_tab" if self is NltkData.punkt else self.value
 
 

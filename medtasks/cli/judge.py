@@ -172,7 +172,8 @@ def _require_place(export: Path) -> None:
         )
     if not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
         raise UsageError(
-            f"{export}: its directory does not exist or is not writable; choose another file for --export."
+            f"{export}: its directory does not exist or is not writable; choose another file "
+            "for --export."
         )
 
 
@@ -193,7 +194,8 @@ def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | No
 def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, keep: bool) -> None:
     """Replace the run by the judged one, and print its scores, what was asked, and how far raters
     agree. Unless ``keep``, its other scores are the directory's, and nothing is put into the
-    cache."""
+    cache.
+    """
     from medtasks.harness.results import renew_numbers
     from medtasks.scoring.kept_runs import keep_finished
     from medtasks.scoring.run_cache import user_store

@@ -106,6 +106,7 @@ def score(
 
 
 def _refuse_options_of_predictions(results: Path) -> NoReturn:
+    """Say that the options are for prediction files, or that there is no such file."""
     if not results.exists():
         raise UsageError(f"{results}: no such file; give a file of predictions.")
     raise UsageError(
@@ -155,6 +156,7 @@ def _columns(entries: Sequence[str]) -> dict[str, str]:
 
 
 def _score_file(file: PredictionFile, out: Path | None, as_json: bool) -> None:
+    """Print the scores of predictions, and what became of them."""
     from medtasks.importers.imported_run import scored_predictions
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.summary import summary
@@ -177,6 +179,7 @@ def _score_file(file: PredictionFile, out: Path | None, as_json: bool) -> None:
 
 
 def _show_imported_verdicts(facts: RubricFacts, judge: str | None) -> None:
+    """How many responses have an imported verdict, and why the others have none."""
     write(
         f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported "
         "from the file"
@@ -191,6 +194,7 @@ def _show_imported_verdicts(facts: RubricFacts, judge: str | None) -> None:
 
 
 def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
+    """Print the scores of a run, with what they tell and what has changed."""
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.scoring.comparisons import comparisons, same_tasks
@@ -247,6 +251,7 @@ def _write_whole_run(folder: Path, again: ScoredRun, out: Path) -> None:
 
 
 def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
+    """Print the scores of the replies that a run has so far."""
     from medtasks.runs.manifest import now
     from medtasks.scoring.finished_run import score_unfinished
     from medtasks.scoring.run_folder import write_run

@@ -106,6 +106,7 @@ def check(
 
 
 def _show_check(checked: CheckReport, *, verbose: bool) -> None:
+    """Print the result for each submission, and the findings behind it if asked."""
     from medtasks.core.findings import COLUMNS, as_rows, summary
     from medtasks.leaderboard.intake.report import OVERVIEW, folded, overview
 

@@ -64,16 +64,16 @@ def list_tasks(
     if as_json:
         write_json([_entry(spec) for spec in chosen])
         return
-    shown = chosen
+    printed = chosen
     if pattern is None and not everything:
-        shown = _outermost(chosen)
+        printed = _outermost(chosen)
     rows = []
-    for spec in shown:
+    for spec in printed:
         version = str(spec.metadata.version)
         package = owner_of(spec.path).owner
         rows.append((spec.name, spec.metadata.title, _kind(spec), version, package))
     table(("name", "title", "kind", "version", "package"), rows)
-    hidden = len(chosen) - len(shown)
+    hidden = len(chosen) - len(printed)
     if hidden:
         write(f"  {hidden} tasks and groups are in these: medtasks list PATTERN, or --all")
 
@@ -174,6 +174,7 @@ def show(
 
 
 def _document_as_sent(spec: TaskSpec, number: int) -> DocumentAsSent:
+    """The document with this number, rendered for a task."""
     from medtasks.benchmarks.documents import asked_prompt, prompt_text, task_documents
     from medtasks.data.store import open_prepared
 
@@ -203,6 +204,7 @@ def _document_as_sent(spec: TaskSpec, number: int) -> DocumentAsSent:
 
 
 def _show_document(document: DocumentAsSent) -> None:
+    """Print the prompt with its media in place, and the gold answer."""
     place = f"document {document.number} of {document.documents}"
     write(f"\n--- {place}: {document.sample_id} (cluster {document.cluster})")
     for medium in document.media:
@@ -217,6 +219,7 @@ def _show_document(document: DocumentAsSent) -> None:
 
 
 def _show_templates(spec: TaskSpec) -> None:
+    """Print the source of each template."""
     from medtasks.catalog.prompts import template_path, template_source
 
     for template in spec.templates:

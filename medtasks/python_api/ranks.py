@@ -95,6 +95,7 @@ def _headline_label(task: str, metric: str) -> str:
 def _rank_rows(
     ranking: Ranking, made: Board, cells: Mapping[str, Cell]
 ) -> list[tuple[str, str, str, str, str, str]]:
+    """A row for each ranked model, best first."""
     unit = ranking.column.unit
     rows = []
     for ranked in ranking.ranked:

@@ -31,8 +31,8 @@ _MADE_OF = {
     **dict.fromkeys(_OVERALL, ("content_open",)),
     "content_fallback": ("content_open", "content_closed_fallback"),
 }
-"""Metrics that include judged ones (`medtasks.metrics.stream_values`). If all open answers of a model
-are decided by rule, its score includes no verdict, but it was judged like the others.
+"""Metrics that include judged ones (`medtasks.metrics.stream_values`). If all open answers of a
+model are decided by rule, its score includes no verdict, but it was judged like the others.
 """
 
 
@@ -177,6 +177,7 @@ def _declared_parts(tasks: Iterable[str], metric: str) -> dict[str, str]:
 
 
 def _confidence_text(confidence: Confidence) -> str:
+    """How a task defines confidence, with the version of the filter that reads it."""
     text = f"{confidence.of};right={confidence.correct}"
     if confidence.of == "stated":
         text += f";filter={StatedConfidenceFilter.version}"
@@ -184,6 +185,7 @@ def _confidence_text(confidence: Confidence) -> str:
 
 
 def _timing_text(timing: Timing, fields: Iterable[str]) -> str:
+    """A task's times of streams, ``key=value`` with commas between them."""
     words = []
     for field in fields:
         words.append(f"{field.replace('_', '-')}={getattr(timing, field)}")

@@ -171,21 +171,24 @@ class Sample(Compact):
         failed = self.failed or nothing
         probabilities = self.probabilities or nothing
         replies = []
-        for text, reason, sure in zip(self.responses, failed, probabilities, strict=True):
-            replies.append(Reply(text, reason, probabilities=sure).checked())
+        for text, reason, own_probabilities in zip(
+            self.responses, failed, probabilities, strict=True
+        ):
+            reply = Reply(text, reason, probabilities=own_probabilities)
+            replies.append(reply.checked())
         return replies
 
     def view(self) -> SampleView:
         """The sample as scoring and breakdowns see it."""
         return SampleView(
-            self.sample_id,
-            self.cluster,
-            {**self.document, "target": self.target},
-            self.filtered,
-            self.status,
-            {metric: self._value(metric) for metric in self.scores},
-            tuple(repeat.status for repeat in self.repeats[1:]),
-            self.task,
+            sample_id=self.sample_id,
+            cluster=self.cluster,
+            document={**self.document, "target": self.target},
+            filtered=self.filtered,
+            status=self.status,
+            values={metric: self._value(metric) for metric in self.scores},
+            further=tuple(repeat.status for repeat in self.repeats[1:]),
+            task=self.task,
         )
 
     def _value(self, metric: str) -> Value:
@@ -218,7 +221,10 @@ class Sample(Compact):
     @property
     def failure(self) -> str | None:
         """Why the first failed response is missing; None if none failed."""
-        return next((reason for reason in self.failed if reason is not None), None)
+        for reason in self.failed:
+            if reason is not None:
+                return reason
+        return None
 
     @property
     def outcome(self) -> Outcome:

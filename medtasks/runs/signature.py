@@ -16,8 +16,8 @@ from medtasks.core.files import HASH_LENGTH
 from medtasks.runs.samples import UNKNOWN_PROMPT
 
 PROTOCOL_PARTS = (
-    "task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset", "blind", "harness", "judge",
-    "confidence-of", "timing",
+    "task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset",
+    "blind", "harness", "judge", "confidence-of", "timing",
 )  # fmt: skip
 """The parts of a signature that do not come from its metric."""
 _NAMES = {

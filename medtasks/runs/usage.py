@@ -153,6 +153,7 @@ def run_usage(
 
 
 def _answers_to(task: str, answers: Sequence[Answer]) -> list[Answer]:
+    """The replies to the requests of one task."""
     return [answer for answer in answers if answer.slot.task == task]
 
 
