@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.redaction import HIDDEN, shown, shown_argument
 from medtasks.runs.manifest import RubricFacts, RunManifest
-from medtasks.scoring.judged_scores import IMPORTED
+from medtasks.scoring.judge_identity import IMPORTED
 from medtasks.scoring.scores import COVERAGE
 
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")

@@ -27,7 +27,7 @@ from medtasks.judge.settings import JudgeConfig
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
-from medtasks.scoring.judged_scores import judges_of
+from medtasks.scoring.judge_identity import judges_of
 from medtasks.scoring.panels import combine
 
 from .scored_run import ScoredRun

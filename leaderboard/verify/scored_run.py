@@ -12,7 +12,7 @@ from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.redaction import shown, shown_facts
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.run_signatures import filters_text
-from medtasks.scoring.judged_scores import judge_names
+from medtasks.scoring.judge_identity import judge_names
 from medtasks.scoring.run_cache import RunStore as RunStore
 from medtasks.scoring.run_cache import compressed
 from medtasks.scoring.run_folder import RunFolder, as_data_error

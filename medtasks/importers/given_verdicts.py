@@ -18,7 +18,7 @@ from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
 from medtasks.runs.verdict import Verdict
-from medtasks.scoring.judged_scores import IMPORTED
+from medtasks.scoring.judge_identity import IMPORTED
 from medtasks.scoring.scores import COVERAGE
 
 

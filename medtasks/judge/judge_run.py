@@ -20,7 +20,7 @@ from medtasks.judge.panel import Panel, identities_under, see_images
 from medtasks.judge.settings import JudgeConfig
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.manifest import RunManifest
-from medtasks.scoring.judged_scores import judge_hash
+from medtasks.scoring.judge_identity import judge_hash
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore
 

@@ -24,13 +24,8 @@ from medtasks.judge.user_message import ImageSource
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import JudgedResponse, Sample
 from medtasks.runs.verdict import Rule, Verdict
-from medtasks.scoring.judged_scores import (
-    IMPORTED,
-    judge_hash,
-    judged_responses,
-    undecided_aspects,
-    with_judged_scores,
-)
+from medtasks.scoring.judge_identity import IMPORTED, judge_hash
+from medtasks.scoring.judged_scores import judged_responses, undecided_aspects, with_judged_scores
 
 _SAMPLE = re.compile(r"^sample \S+: ")
 

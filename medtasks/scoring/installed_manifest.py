@@ -11,7 +11,7 @@ from medtasks.catalog.rubric_files import load_rubric, rubric_files
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts
-from medtasks.scoring.judged_scores import judge_hash
+from medtasks.scoring.judge_identity import judge_hash
 from medtasks.scoring.local_documents import is_miniature
 
 

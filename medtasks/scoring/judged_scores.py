@@ -7,24 +7,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from medtasks.catalog.judge_prompt import aspects_of
-from medtasks.catalog.rubric import Rubric, rubric_hash
+from medtasks.catalog.rubric import Rubric
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.statuses import FAILED
-from medtasks.core.files import canonical_json, short_hash
-from medtasks.runs.manifest import RubricFacts, RunManifest
+from medtasks.core.files import short_hash
+from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
-from medtasks.runs.verdict import STUB, Rule, Verdict
+from medtasks.runs.verdict import Rule, Verdict
 from medtasks.scoring.panels import bounds, combine
 from medtasks.scoring.scored_samples import ideal_response
-
-IMPORTED = "imported"
-"""Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is
-not known.
-"""
 
 _BY_ASPECT = frozenset({"aspects", "occurrences"})
 """Values of a rubric's metrics that are sums over the aspects of a sample."""
@@ -36,38 +31,34 @@ def judged_responses(sample: Sample) -> tuple[str, ...]:
 
 
 def undecided_aspects(
-    given: Mapping[str, Verdict], rubric: Rubric, document: Mapping[str, Any], rule: Rule
+    verdicts: Mapping[str, Verdict], rubric: Rubric, document: Mapping[str, Any], rule: Rule
 ) -> dict[str, str]:
     """Why aspects are undecided by the verdicts of these judges, by aspect."""
-    scores = {judge: verdict.scores for judge, verdict in given.items()}
+    scores = {judge: verdict.scores for judge, verdict in verdicts.items()}
     if any(scores.values()):
         _, undecided = combine(scores, aspects_of(rubric, document), rule)
         return undecided
     # the document itself may be invalid, so its aspects are not read
-    return {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in sorted(given.items()))}
+    reasons = [f"{judge}: {verdict.unjudged}" for judge, verdict in sorted(verdicts.items())]
+    return {"(all)": "; ".join(reasons)}
 
 
 def _of_panel(
-    responses: Sequence[JudgedResponse], facts: RubricFacts, document: Mapping[str, Any]
-) -> tuple[JudgedResponse, ...]:
+    response: JudgedResponse, facts: RubricFacts, document: Mapping[str, Any]
+) -> JudgedResponse:
     """The verdicts of the judges that the run's ``facts`` name, and what is undecided by them:
     anybody can write other verdicts into a file.
     """
-    panel = []
-    for response in responses:
-        given = {
-            judge: verdict for judge, verdict in response.judges.items() if judge in facts.judges
-        }
-        whole = {**dict.fromkeys(facts.judges, Verdict(unjudged="it has no verdict")), **given}
-        undecided = undecided_aspects(whole, facts.rubric, document, facts.combine) if given else {}
-        panel.append(JudgedResponse(text=response.text, judges=given, open=undecided))
-    return tuple(panel)
-
-
-_ByVotes: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
-"""The metrics of one rubric by all that decides them, because thousands of samples have equal
-verdicts or none.
-"""
+    verdicts = {}
+    for judge, verdict in response.judges.items():
+        if judge in facts.judges:
+            verdicts[judge] = verdict
+    undecided = {}
+    if verdicts:
+        missing = dict.fromkeys(facts.judges, Verdict(unjudged="it has no verdict"))
+        panel = {**missing, **verdicts}
+        undecided = undecided_aspects(panel, facts.rubric, document, facts.combine)
+    return JudgedResponse(text=response.text, judges=verdicts, open=undecided)
 
 
 class _MetricLimits(NamedTuple):
@@ -90,21 +81,16 @@ def with_judged_scores(
     of judges that ``facts`` do not name. A sample without complete verdicts is pending, with limits
     on its score.
     """
-    facts = facts or {}
-    rubrics = _rubrics_of(spec, facts)
-    computed: _ByVotes = {}
-    scored = []
-    for sample in samples:
-        if rubrics or sample.verdicts or sample.judged or sample.pending:
-            scored.append(_with_judged_scores(spec, sample, rubrics, facts, computed))
-        else:
-            scored.append(sample)
-    return scored
+    scorer = _JudgedScorer(spec, facts or {})
+    return [scorer.scored(sample) for sample in samples]
 
 
 def _rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:
     """The task's first rubric, then all others under which it was judged, by name."""
-    judged = {name: one.rubric for name, one in facts.items() if spec.name in one.tasks}
+    judged = {}
+    for name, rubric_facts in facts.items():
+        if spec.name in rubric_facts.tasks:
+            judged[name] = rubric_facts.rubric
     rubrics: dict[str, Rubric] = {}
     for name in spec.metadata.rubrics[:1]:
         if name not in judged:
@@ -112,81 +98,113 @@ def _rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, R
     return rubrics | judged
 
 
-def _with_judged_scores(
-    spec: TaskSpec,
-    sample: Sample,
-    rubrics: Mapping[str, Rubric],
-    facts: Mapping[str, RubricFacts],
-    computed: _ByVotes,
-) -> Sample:
-    scores = dict(sample.scores)
-    statistics = dict(sample.statistics)
-    for metric in sample.judged:
-        scores.pop(metric, None)
-        statistics.pop(metric, None)
-    hashes = []
-    if sample.verdicts:
+class _JudgedScorer:
+    """Scores the samples of a task from the verdicts of the judges that ``facts`` name."""
+
+    def __init__(self, spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> None:
+        self._spec = spec
+        self._facts = facts
+        self._rubrics = _rubrics_of(spec, facts)
+        self._by_votes: dict[tuple[Any, ...], dict[str, JudgedScore]] = {}
+        """The metrics of one rubric by all that decides them, because thousands of samples have
+        equal verdicts or none.
+        """
+
+    def scored(self, sample: Sample) -> Sample:
+        """The sample with its judged metrics."""
+        if not (self._rubrics or sample.verdicts or sample.judged or sample.pending):
+            return sample
+        scores = dict(sample.scores)
+        statistics = dict(sample.statistics)
+        for metric in sample.judged:
+            scores.pop(metric, None)
+            statistics.pop(metric, None)
+        verdicts = self._counted_verdicts(sample)
+        judged: dict[str, JudgedScore] = {}
+        for name in self._rubrics:
+            judged |= self._scores(name, sample, verdicts.get(name, ()))
+        undecided = []
+        for metric, score in judged.items():
+            lowest, highest = score.limits
+            if lowest != highest:
+                undecided.append(metric)
+                scores[metric] = None
+            else:
+                statistics[metric] = lowest
+                scores[metric] = lowest[0] / lowest[1] if lowest[1] else None
+        update = {
+            "scores": scores,
+            "statistics": statistics,
+            "verdicts": verdicts,
+            "judged": judged,
+            "pending": () if sample.status == FAILED else tuple(undecided),
+        }
+        return sample.model_copy(update=update)
+
+    def _counted_verdicts(self, sample: Sample) -> dict[str, tuple[JudgedResponse, ...]]:
+        """The verdicts on the sample's current filtered responses, by rubric."""
+        if not sample.verdicts:
+            return {}
         hashes = [short_hash(text) for text in judged_responses(sample)]
-    verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
-    judged: dict[str, JudgedScore] = {}
-    for name, rubric in rubrics.items():
-        responses = sample.verdicts.get(name, ())
-        if name in facts and [response.text for response in responses] == hashes:
-            verdicts[name] = _of_panel(responses, facts[name], sample.whole_document())
-        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), computed)
-    undecided = []
-    for metric, score in judged.items():
-        lowest, highest = score.limits
-        if lowest != highest:
-            undecided.append(metric)
-            scores[metric] = None
-        else:
-            statistics[metric] = lowest
-            scores[metric] = lowest[0] / lowest[1] if lowest[1] else None
-    update = {
-        "scores": scores,
-        "statistics": statistics,
-        "verdicts": verdicts,
-        "judged": judged,
-        "pending": () if sample.status == FAILED else tuple(undecided),
-    }
-    return sample.model_copy(update=update)
+        document = sample.whole_document()
+        verdicts = {}
+        for name in self._rubrics:
+            responses = sample.verdicts.get(name, ())
+            if name in self._facts and [response.text for response in responses] == hashes:
+                facts = self._facts[name]
+                verdicts[name] = tuple(
+                    _of_panel(response, facts, document) for response in responses
+                )
+        return verdicts
+
+    def _scores(
+        self, name: str, sample: Sample, responses: tuple[JudgedResponse, ...]
+    ) -> dict[str, JudgedScore]:
+        """The metrics of one rubric, as they were computed if equal verdicts were scored before."""
+        rubric, facts = self._rubrics[name], self._facts.get(name)
+        document = sample.whole_document()
+        has_failed = sample.status == FAILED
+        asked = self._asked(rubric, sample, document)
+        is_combined = bool(responses) and not has_failed
+        by_aspect = is_combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values())
+        aspects = ""
+        if by_aspect and any(asked):
+            aspects = _aspects_key(rubric, document)
+        votes = tuple(_votes(response) for response in responses)
+        key = rubric.name, asked, has_failed, aspects, votes
+        if key not in self._by_votes:
+            limits = []
+            for number, is_asked in enumerate(asked):
+                response = responses[number] if is_combined else None
+                limits.append(_limits(rubric, document, facts, response) if is_asked else {})
+            has_judge = any(response.judges for response in responses)
+            judge = facts.judge_hash if facts is not None and has_judge else None
+            self._by_votes[key] = _scores_within(limits, rubric, judge)
+        return self._by_votes[key]
+
+    def _asked(
+        self, rubric: Rubric, sample: Sample, document: Mapping[str, Any]
+    ) -> tuple[bool, ...]:
+        """Whether the judge is asked about each response; of a failed one, about the ideal
+        response.
+        """
+        texts: Sequence[str] = judged_responses(sample)
+        if sample.status == FAILED:
+            texts = [ideal_response(document)] * len(texts)
+        to_judge = self._spec.benchmark.scoring.to_judge.get(rubric.name)
+        if to_judge is None:
+            return (True,) * len(texts)
+        return tuple(to_judge(document, text) for text in texts)
 
 
-def _scores(
-    spec: TaskSpec,
-    sample: Sample,
-    rubric: Rubric,
-    facts: RubricFacts | None,
-    responses: tuple[JudgedResponse, ...],
-    computed: _ByVotes,
-) -> dict[str, JudgedScore]:
-    """The metrics of one rubric, from ``computed`` if equal verdicts were scored before."""
-    document = sample.whole_document()
-    asks = spec.benchmark.scoring.to_judge.get(rubric.name)
-    failed = sample.status == FAILED
-    texts: Sequence[str] = judged_responses(sample)
-    if failed:  # open if the ideal response would be judged
-        texts = [ideal_response(document)] * len(texts)
-    asked = tuple(asks is None or asks(document, text) for text in texts)
-    combined = bool(responses) and facts is not None and not failed
-    by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
-    aspect_names = ""
-    if by_aspect and rubric.aspects_from is not None:
-        aspect_names = str(document.get(rubric.aspects_from))
-    elif by_aspect:
-        aspects_of(rubric, document)  # refuses an invalid document
-    votes = tuple(_votes(response) for response in responses)
-    key = rubric.name, asked, failed, aspect_names, votes
-    if key not in computed:
-        limits = []
-        for number, is_asked in enumerate(asked):
-            response = responses[number] if responses and not failed else None
-            limits.append(_limits(rubric, document, facts, response) if is_asked else {})
-        has_judge = any(response.judges for response in responses)
-        judge = facts.judge_hash if facts is not None and has_judge else None
-        computed[key] = _scores_within(limits, rubric, judge)
-    return computed[key]
+def _aspects_key(rubric: Rubric, document: Mapping[str, Any]) -> str:
+    """What tells the aspects of documents under the same rubric apart; refuses an invalid
+    document.
+    """
+    if rubric.aspects_from is not None:
+        return str(document.get(rubric.aspects_from))
+    aspects_of(rubric, document)
+    return ""
 
 
 def _votes(response: JudgedResponse) -> tuple[Any, ...]:
@@ -262,35 +280,3 @@ def _sum(limits: Sequence[Limits]) -> Limits:
 
 def _column_sums(rows: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
     return tuple(fsum(column) for column in zip(*rows, strict=True))
-
-
-def judges_of(facts: RubricFacts) -> str:
-    """The models that judged under a rubric; a stub is marked as such."""
-    models = sorted({str(one.get("model", name)) for name, one in facts.judges.items()})
-    return ", ".join(f"{model} (a stub)" if model == STUB else model for model in models)
-
-
-def judge_names(manifest: RunManifest) -> dict[str, str]:
-    """The judges of each judged task and group."""
-    names = {}
-    for name, tasks in {**{task: (task,) for task in manifest.tasks}, **manifest.groups}.items():
-        judges = sorted(
-            {judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}}
-        )
-        if judges:
-            names[name] = ", ".join(judges)
-    return names
-
-
-def judge_hash(
-    rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, Any]], rule: Rule
-) -> str:
-    """Hash of everything that determines the decision of ``judges``, with that of the rubric's
-    ``template``; their order and local names do not matter.
-    """
-    if any(IMPORTED in one for one in judges.values()):
-        return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *judges.values()]))
-    parts = [rubric_hash(rubric, template), sorted(canonical_json(one) for one in judges.values())]
-    if len(judges) > 1:
-        parts.append(rule)
-    return short_hash(canonical_json(parts))

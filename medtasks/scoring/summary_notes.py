@@ -10,7 +10,7 @@ from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import WARNED_SHARE, RunManifest
-from medtasks.scoring.judged_scores import judges_of
+from medtasks.scoring.judge_identity import judges_of
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import ScoreState
 from medtasks.stats.cautions import FEW_CLUSTERS

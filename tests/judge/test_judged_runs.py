@@ -19,7 +19,7 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.scoring.judged_scores import judge_names
+from medtasks.scoring.judge_identity import judge_names
 from medtasks.scoring.run_cache import user_store
 from medtasks.scoring.run_folder import read_run, write_run
 from medtasks.scoring.run_record import RunRecord
