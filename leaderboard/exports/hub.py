@@ -39,55 +39,62 @@ def hub_files(
     The newest run of a score counts. ``source_url`` is the address of the evidence, such as a
     leaderboard.
     """
-    found, notes = publishable(results, model)
+    headlines, notes = publishable(results, model)
+    newest = {(headline.benchmark, headline.task_id): headline for headline in headlines}
     entries: dict[str, list[EvalResultEntry]] = {}
-    for one in {(one.benchmark, one.task_id): one for one in found}.values():
+    for headline in newest.values():
         try:
-            dataset, revision = dataset_of(
-                one.benchmark, one.run.manifest.data[one.benchmark].fingerprint
-            )
+            entry = _entry(headline, source_url)
         except UsageError as error:
             notes.append(f"not exported: {error}")
             continue
-        entry = EvalResultEntry(
-            dataset_id=dataset,
-            task_id=one.task_id,
-            value=one.score.value,
-            dataset_revision=revision,
-            date=one.run.public.created,
-            source_url=source_url,
-            source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
-            notes=_notes(one),
-        )
-        entries.setdefault(f"{FOLDER}/{safe_name(one.benchmark)}.yaml", []).append(entry)
+        path = f"{FOLDER}/{safe_name(headline.benchmark)}.yaml"
+        entries.setdefault(path, []).append(entry)
     notes = list(dict.fromkeys(notes))
     if not entries:
         raise no_score(notes)
-    return {
-        name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items()
-    }, notes
+    files = {}
+    for path, in_file in entries.items():
+        files[path] = _yaml(eval_result_entries_to_yaml(in_file))
+    return files, notes
 
 
-def _notes(one: Headline) -> str:
+def _entry(headline: Headline, source_url: str | None) -> EvalResultEntry:
+    """The score as the hub shows it; `UsageError` if its data are not a dataset there."""
+    data = headline.run.manifest.data[headline.benchmark]
+    dataset, revision = dataset_of(headline.benchmark, data.fingerprint)
+    return EvalResultEntry(
+        dataset_id=dataset,
+        task_id=headline.task_id,
+        value=headline.score.value,
+        dataset_revision=revision,
+        date=headline.run.public.created,
+        source_url=source_url,
+        source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
+        notes=_description(headline),
+    )
+
+
+def _description(headline: Headline) -> str:
     """What the number is: metric with unit, interval, items, coverage, judge and signature."""
-    score, unit = one.score, unit_of(one.column.metric)
-    parts = [
-        f"{one.column.label}: {one.column.metric}, {'fraction' if unit == 'fraction' else UNITS[unit]}"
-    ]
+    score, column = headline.score, headline.column
+    unit = unit_of(column.metric)
+    unit_name = "fraction" if unit == "fraction" else UNITS[unit]
+    parts = [f"{column.label}: {column.metric}, {unit_name}"]
     if score.interval is not None:
         low, high = score.interval
-        cluster = load_spec(one.column.task).benchmark.cluster
-        parts.append(
-            f"95 % interval {low:.6g} to {high:.6g} ({score.interval_method}, cluster: {cluster})"
-        )
-    parts.append(
-        coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items"
-    )
-    judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
-    parts += [f"judged by {judge}"] if judge else []
-    if any(one.run.verification[task].outcome != "verified" for task in one.tasks):
+        method = f"{score.interval_method}, cluster: {load_spec(column.task).benchmark.cluster}"
+        parts.append(f"95 % interval {low:.6g} to {high:.6g} ({method})")
+    coverage = coverage_text(score.samples, score.answered, score.judged)
+    parts.append(coverage or f"{score.samples:,} items")
+    judge = headline.run.public.judged_by.get(column.task)
+    if judge and score.judged is not None:
+        parts.append(f"judged by {judge}")
+    verification = headline.run.verification
+    if any(verification[task].outcome != "verified" for task in headline.tasks):
         parts.append("questions and references not verified")
-    return "; ".join([*parts, f"signature {one.signature}"])
+    parts.append(f"signature {headline.signature}")
+    return "; ".join(parts)
 
 
 def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
@@ -106,7 +113,7 @@ def push(files: dict[str, bytes], model: str) -> str:
         for name, content in files.items()
     ]
     try:
-        done = HfApi().create_commit(
+        commit = HfApi().create_commit(
             model,
             operations=operations,
             commit_message="Add evaluation results",
@@ -115,24 +122,27 @@ def push(files: dict[str, bytes], model: str) -> str:
         )
     except (_HTTP_ERROR, ValueError, OSError) as error:
         raise MedtasksError(
-            f"{model}: the hub did not take the pull request ({first_line(error)}); nothing was changed there."
+            f"{model}: the hub did not take the pull request ({first_line(error)}); "
+            "nothing was changed there."
         ) from error
-    return str(done.pr_url)
+    return str(commit.pr_url)
 
 
 def benchmark_file(benchmark: str) -> bytes:
     """``eval.yaml``, with which the owner of a dataset registers a benchmark: a task for each
     headline score.
     """
-    known = get_benchmark(benchmark)
+    facts = get_benchmark(benchmark)
     dataset, _ = dataset_of(benchmark)
-    if not (columns := headline_columns(benchmark)):
+    columns = headline_columns(benchmark)
+    if not columns:
         raise UsageError(
             f"{benchmark}: it has no board layout, so nothing says which scores count; add one."
         )
+    source = f"{facts.title} ({facts.publication.paper}), {dataset}"
     content: dict[str, Any] = {
-        "name": known.title,
-        "description": f"{known.title} ({known.publication.paper}), {dataset}: scored by medtasks {medtasks.__version__}.",
+        "name": facts.title,
+        "description": f"{source}: scored by medtasks {medtasks.__version__}.",
         "evaluation_framework": FRAMEWORK,
         "tasks": [{"id": column_key(column)} for column in columns],
     }

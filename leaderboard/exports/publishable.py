@@ -42,10 +42,8 @@ class Headline:
     def tasks(self) -> dict[str, TaskFacts]:
         """The tasks of a group; a task itself."""
         manifest = self.run.manifest
-        return {
-            name: manifest.tasks[name]
-            for name in manifest.groups.get(self.column.task, (self.column.task,))
-        }
+        names = manifest.groups.get(self.column.task, (self.column.task,))
+        return {name: manifest.tasks[name] for name in names}
 
     @property
     def signature(self) -> str:
@@ -57,70 +55,79 @@ def headline_columns(benchmark: str) -> list[Column]:
     left out.
     """
     layout = all_layouts().get(benchmark)
-    columns = () if layout is None else layout.headline
-    return [
-        column
-        for column in columns
-        if column.breakdown is None and not facts_of(column.metric).is_signed
-    ]
+    if layout is None:
+        return []
+    columns = []
+    for column in layout.headline:
+        if column.breakdown is None and not facts_of(column.metric).is_signed:
+            columns.append(column)
+    return columns
 
 
 def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], list[str]]:
-    """The headline scores in ``results`` that may be published as those of ``model`` (owner/name on
-    the hub), those of the oldest run first, and why others may not.
+    """The headline scores in ``results`` that may be published as those of ``model``, and why
+    others may not.
+
+    Scores of the oldest run are first. The model is named as on the hub, owner/name.
     """
     if not all(model.split("/")) or model.count("/") != 1:
         raise UsageError(
             f"--model {model}: expected owner/name, the model's repository on the hub; fix it."
         )
+    headlines: list[Headline] = []
+    notes: dict[str, None] = {}
+    for run in _runs_of_one_model(results):
+        groups = ComparabilityGroups([run], demonstration=False)
+        for headline in _headline_scores(run):
+            reason = next(_reasons_against(headline, groups), None)
+            if reason is None:
+                headlines.append(headline)
+            else:
+                name = f"{headline.task_id} of {run.public.folder}"
+                notes[f"not exported: {name} ({reason})"] = None
+    if not headlines:
+        raise no_score(notes)
+    return headlines, list(notes)
+
+
+def _runs_of_one_model(results: Sequence[Path]) -> list[ScoredRun]:
+    """The runs in ``results``, the oldest first; an error unless all are of one model."""
     runs, refused = collect(results, RunStore(cache_root() / "scores"))
     if refused:
         raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
-    if (
-        len(
-            models := {
-                run.model: str(run.public.model_facts.get("name", run.model)) for run in runs
-            }
-        )
-        > 1
-    ):
+    names = {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}
+    if len(names) > 1:
         raise UsageError(
-            f"the runs are of several models ({first_names(models.values())}); give those of one."
+            f"the runs are of several models ({first_names(names.values())}); give those of one."
         )
-    columns = [
-        (benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)
-    ]
-    found: list[Headline] = []
-    notes: dict[str, None] = {}
-    for run in sorted(runs, key=lambda run: str(run.public.created)):
-        groups = ComparabilityGroups([run], demonstration=False)
-        for benchmark, column in columns:
+    return sorted(runs, key=lambda run: str(run.public.created))
+
+
+def _headline_scores(run: ScoredRun) -> Iterator[Headline]:
+    """The headline scores of all benchmarks that the run has samples for."""
+    for benchmark in all_layouts():
+        for column in headline_columns(benchmark):
             entry = run.entries.get(column.task)
             score = None if entry is None else entry.scores.metrics.get(column.metric)
-            if score is None or not score.samples:
-                continue
-            one = Headline(run, benchmark, column, score)
-            if reason := next(_reasons(one, groups), None):
-                notes[f"not exported: {one.task_id} of {run.public.folder} ({reason})"] = None
-            else:
-                found.append(one)
-    if not found:
-        raise no_score(notes)
-    return found, list(notes)
+            if score is not None and score.samples:
+                yield Headline(run, benchmark, column, score)
 
 
-def _reasons(one: Headline, groups: ComparabilityGroups) -> Iterator[str]:
+def _reasons_against(headline: Headline, groups: ComparabilityGroups) -> Iterator[str]:
     """Why the score may not be published."""
-    group, facts = groups.of(one.column.task, one.column.metric), one.tasks.values()
+    group = groups.of(headline.column.task, headline.column.metric)
+    tasks = headline.tasks.values()
+    score = headline.score
     for apart in group.apart:
         yield from apart.reasons
-    if any(task.subset for task in facts):
+    if any(task.subset for task in tasks):
         yield "only a subset of the clusters was asked"
-    if failed := sum(sum(task.failed.values()) for task in facts):
+    failed = sum(sum(task.failed.values()) for task in tasks)
+    if failed:
         yield f"{counted(failed, 'request')} without a response"
-    if one.score.value is None:
-        yield one.score.reason or "it has no value"
-    elif is_incomplete(one.score):
+    if score.value is None:
+        yield score.reason or "it has no value"
+    elif is_incomplete(score):
         yield "too many items lack a response or a verdict"
     if not group.ranked:
         yield "it is not comparable"

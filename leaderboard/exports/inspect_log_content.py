@@ -1,0 +1,177 @@
+"""The log of a task for Inspect, as plain data, which Inspect's own model checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from medtasks.core.files import short_hash
+from medtasks.core.redaction import shown_facts
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.samples import Sample
+from medtasks.scoring.scores import MetricScore
+
+from ..verify.model_identity import model_name
+from ..verify.scored_run import ScoredRun
+
+Pictures: TypeAlias = Mapping[str, Sequence[str]]
+"""Pictures by sample id, as data URLs."""
+
+
+def log_content(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:
+    """The log of a task; ``digest`` is the hash of the run's files."""
+    manifest = run.manifest
+    samples = run.samples[task]
+    facts = manifest.tasks[task]
+    model = model_name(manifest)
+    identity = short_hash(f"{digest}\0{task}")
+    epochs = []
+    for sample in samples:
+        doubts = run.verification[task].doubts(sample.sample_id)
+        sample_pictures = pictures.get(sample.sample_id, ())
+        for number in range(len(sample.responses)):
+            epochs.append(_epoch(sample, number, model, sample_pictures, doubts))
+    ids = [sample.sample_id for sample in samples]
+    most_responses = max((len(sample.responses) for sample in samples), default=1)
+    scores = run.tasks[task].metrics
+    return {
+        "status": "success",
+        "eval": {
+            "eval_id": identity,
+            "run_id": digest[:16],
+            "task_id": identity,
+            "created": manifest.created,
+            "task": task,
+            "task_version": str(facts.version),
+            "model": model,
+            "model_args": shown_facts(manifest.model),
+            "dataset": {"name": facts.benchmark, "samples": len(ids), "sample_ids": ids},
+            "config": {"epochs": most_responses},
+            "packages": dict(manifest.versions),
+            "metadata": {
+                "protocol_hash": facts.protocol_hash,
+                "prompt_hash": facts.prompt_hash,
+                "data": {name: data.fingerprint for name, data in manifest.data.items()},
+                "generation": facts.generation,
+            },
+        },
+        "results": {
+            "total_samples": len(epochs),
+            "completed_samples": sum(epoch["error"] is None for epoch in epochs),
+            "scores": [_total(metric, score) for metric, score in scores.items()],
+        },
+        "stats": {"started_at": manifest.created, "completed_at": manifest.created},
+        "samples": epochs,
+    }
+
+
+def _total(metric: str, score: MetricScore) -> dict[str, Any]:
+    """A score of the task, with its interval and signature; without a value, why there is none."""
+    low, high = score.interval or (None, None)
+    metrics = {}
+    for name, value in (("score", score.value), ("ci95_low", low), ("ci95_high", high)):
+        if value is not None:
+            metrics[name] = {"name": name, "value": value}
+    metadata = {"signature": score.signature}
+    if score.reason:
+        metadata["reason"] = score.reason
+    return {
+        "name": metric,
+        "scorer": metric,
+        "scored_samples": score.samples,
+        "metrics": metrics,
+        "metadata": metadata,
+    }
+
+
+def _epoch(
+    sample: Sample, number: int, model: str, pictures: Sequence[str], doubts: str
+) -> dict[str, Any]:
+    """The sample's response ``number``, from 0, as an epoch; ``doubts`` are what could not be
+    verified of it.
+    """
+    identity = short_hash(f"{sample.task}\0{sample.sample_id}\0{number}")
+    content: list[dict[str, str]] = []
+    for picture in pictures:
+        content.append({"type": "image", "image": picture})
+    content.append({"type": "text", "text": sample.prompt})
+    question = {"role": "user", "id": f"{identity}-user", "content": content}
+    reply = {
+        "role": "assistant",
+        "id": f"{identity}-model",
+        "content": sample.responses[number],
+        "model": model,
+        "source": "generate",
+    }
+    failure = sample.failed[number] if sample.failed else None
+    error = None
+    if failure is not None:
+        error = {"message": failure, "traceback": "", "traceback_ansi": ""}
+    choices = sample.document.get("choices")
+    options = None
+    if isinstance(choices, Mapping):
+        options = list(map(str, choices.values()))
+    return {
+        "id": sample.sample_id,
+        "epoch": number + 1,
+        "uuid": identity,
+        "input": [question],
+        "messages": [question, reply],
+        "choices": options,
+        "target": sample.target,
+        "output": {"model": model, "choices": [{"message": reply, "stop_reason": "stop"}]},
+        "scores": _sample_scores(sample, number),
+        "error": error,
+        "metadata": _sample_metadata(sample, number, doubts),
+    }
+
+
+def _sample_scores(sample: Sample, number: int) -> dict[str, dict[str, Any]]:
+    """The scores of a response; metrics without a value are left out, as Inspect does with what is
+    not scored.
+    """
+    answer = sample.filtered
+    values: dict[str, float | None] = dict(sample.scores)
+    if sample.repeats:
+        repeat = sample.repeats[number]
+        answer = repeat.filtered
+        values = {}
+        for metric, statistics in repeat.statistics.items():
+            if len(statistics) != 2 or statistics[1]:  # otherwise the metric does not apply
+                row = np.array(statistics, dtype=np.float64)
+                values[metric] = float(get_metric(metric).score(row))
+    explanation = _verdicts_text(sample, number) or None
+    scores = {}
+    for metric, value in values.items():
+        if value is not None:
+            scores[metric] = {"value": value, "answer": answer, "explanation": explanation}
+    return scores
+
+
+def _verdicts_text(sample: Sample, number: int) -> str:
+    """What the judges wrote about a response, a line for each aspect."""
+    lines = []
+    for responses in sample.verdicts.values():
+        for response in responses[number : number + 1]:
+            for judge, verdict in response.judges.items():
+                for aspect, score in (verdict.scores or {}).items():
+                    reason = verdict.reasons.get(aspect, "")
+                    lines.append(f"{judge}, {aspect}: {score} {reason}".rstrip())
+    return "\n".join(lines)
+
+
+def _sample_metadata(sample: Sample, number: int, doubts: str) -> dict[str, Any]:
+    status = sample.repeats[number].status if sample.repeats else sample.status
+    metadata: dict[str, Any] = {
+        "sample_id": sample.sample_id,
+        "task": sample.task,
+        "cluster": sample.cluster,
+        "status": status,
+        "media": list(sample.media),
+        "document": sample.document,
+    }
+    if doubts:
+        metadata["unverified"] = doubts
+    return metadata
