@@ -27,7 +27,10 @@ Out = Annotated[
     ),
 ]
 Workers = Annotated[
-    int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)
+    int,
+    typer.Option(
+        "--workers", help="Threads that verify images (0: one per processor, up to 8).", min=0
+    ),
 ]
 
 
