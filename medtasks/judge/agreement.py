@@ -106,32 +106,39 @@ def _rated_units(
 
 def _measures(aspect: _Aspect, raters: Sequence[str], resamples: int) -> Iterator[Agreement]:
     """All measures on one aspect: those of each pair of raters, then those of all raters."""
-
-    def agreement(
-        names: str, measure: str, statistic: stats.Statistic, units: Sequence[_RatedUnit], who: str
-    ) -> Agreement:
-        if units:
-            table = list(zip(*(unit.scores for unit in units), strict=True))
-            clusters = [unit.cluster for unit in units]
-            coefficient = stats.agreement_interval(
-                stats.Ratings.of(table), statistic, clusters, resamples, SEED
-            )
-        else:
-            coefficient = stats.Coefficient(units=0, reason=f"no unit was rated by {who}")
-        return Agreement(aspect=aspect.name, raters=names, measure=measure, **dict(coefficient))
-
     for first, second in itertools.combinations(range(len(raters)), 2):
         names = f"{raters[first]}, {raters[second]}"
         units = _rated_by_both(aspect.units, first, second)
         for measure, statistic in _pair_statistics(aspect.is_binary).items():
-            yield agreement(names, measure, statistic, units, "both")
+            coefficient = _coefficient(statistic, units, resamples, needs="both")
+            yield _agreement(aspect, names, measure, coefficient)
     unordered = [_with_sorted_scores(unit) for unit in aspect.units]
     by_all = [unit for unit in unordered if unit.is_complete]
-    yield agreement("all", "Fleiss' kappa", stats.fleiss_kappa, by_all, "all raters")
+    kappa = _coefficient(stats.fleiss_kappa, by_all, resamples, needs="all raters")
+    yield _agreement(aspect, "all", "Fleiss' kappa", kappa)
     by_two = [unit for unit in unordered if unit.ratings >= 2]
     level: Literal["nominal", "ordinal"] = "nominal" if aspect.is_binary else "ordinal"
-    alpha = functools.partial(stats.krippendorff_alpha, level=level)
-    yield agreement("all", f"Krippendorff's alpha, {level}", alpha, by_two, "two raters")
+    statistic = functools.partial(stats.krippendorff_alpha, level=level)
+    alpha = _coefficient(statistic, by_two, resamples, needs="two raters")
+    yield _agreement(aspect, "all", f"Krippendorff's alpha, {level}", alpha)
+
+
+def _coefficient(
+    statistic: stats.Statistic, units: Sequence[_RatedUnit], resamples: int, *, needs: str
+) -> stats.Coefficient:
+    """The statistic over the units, which are those with the ratings that it ``needs``."""
+    if not units:
+        return stats.Coefficient(units=0, reason=f"no unit was rated by {needs}")
+    scores_by_rater = list(zip(*(unit.scores for unit in units), strict=True))
+    clusters = [unit.cluster for unit in units]
+    ratings = stats.Ratings.of(scores_by_rater)
+    return stats.agreement_interval(ratings, statistic, clusters, resamples, SEED)
+
+
+def _agreement(
+    aspect: _Aspect, raters: str, measure: str, coefficient: stats.Coefficient
+) -> Agreement:
+    return Agreement(aspect=aspect.name, raters=raters, measure=measure, **dict(coefficient))
 
 
 def _pair_statistics(is_binary: bool) -> dict[str, stats.Statistic]:

@@ -66,7 +66,8 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
     # An object inside braces that cannot be read may be a quotation within the judge's own broken
     # JSON: the braces must have closed before anything counts.
     reader = _Reader(answer)
-    unclosed, position = 0, 0
+    unclosed = 0
+    position = 0
     while True:
         brace = _BRACE.search(reader.text, position)
         if brace is None:
@@ -75,7 +76,9 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
         if brace[0] == "}":
             unclosed = max(0, unclosed - 1)
             continue
-        decoded = reader.object_at(brace.start()) if unclosed == 0 else None
+        decoded = None
+        if unclosed == 0:
+            decoded = reader.object_at(brace.start())
         if decoded is None:
             unclosed += 1
         else:

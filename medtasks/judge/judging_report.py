@@ -36,8 +36,10 @@ def all_verdicts(verdicts: Verdicts) -> Iterator[Verdict]:
 
 def has_unusable(verdicts: Verdicts) -> bool:
     """Whether a stored answer of a judge is not a verdict."""
-    causes = {verdict.cause for verdict in all_verdicts(verdicts)}
-    return any(cause is not None and cause.is_answered for cause in causes)
+    for verdict in all_verdicts(verdicts):
+        if verdict.cause is not None and verdict.cause.is_answered:
+            return True
+    return False
 
 
 def problems(
@@ -141,7 +143,9 @@ def report(
         judges: the settings of each judge.
         kept: whether the verdict store has answers that are not verdicts.
     """
-    share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
+    share = ""
+    if facts.asked:
+        share = f" ({facts.judged / facts.asked:.1%})"
     yield ""
     yield f"{facts.rubric.name}: {facts.judged:,} of {facts.asked:,} responses judged{share}"
     if any(identity["model"] == STUB for identity in facts.judges.values()):

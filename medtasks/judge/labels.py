@@ -50,9 +50,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Documents) -> tuple[Label
     """
     rows = read_csv_rows(path)
     _require_columns(path, rows[0].row)
-    tasks_of_sample: dict[str, list[str]] = {}
-    for task, sample_id in documents:
-        tasks_of_sample.setdefault(sample_id, []).append(task)
+    tasks_of_sample = _tasks_of_samples(documents)
     labels: Labels = {}
     labelled: dict[_Place, Where] = {}
     unmatched: set[str] = set()
@@ -62,11 +60,8 @@ def read_labels(path: Path, rubric: Rubric, documents: Documents) -> tuple[Label
             continue
         unit = _unit_of(cells, tasks_of_sample, where)
         document = documents.get(unit)
-        aspect = _aspect_of(cells["aspect"], rubric, document, where)
-        score = aspect.score_of(cells["score"])
-        if score is None:
-            scale = f"a whole number from {aspect.minimum} to {aspect.maximum}"
-            raise wrong(where, "score", cells["score"], scale)
+        aspect = _aspect_named(cells["aspect"], rubric, document, where)
+        score = _score_on(aspect, cells["score"], where)
         place = _Place(cells.get("rater") or HUMAN, unit, aspect.name)
         _require_first(place, where, labelled)
         if document is None:
@@ -77,6 +72,23 @@ def read_labels(path: Path, rubric: Rubric, documents: Documents) -> tuple[Label
     if not labelled:
         raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
     return labels, sorted(unmatched)
+
+
+def _tasks_of_samples(documents: Documents) -> dict[str, list[str]]:
+    """The tasks that each sample is in, by its id."""
+    tasks_of_sample: dict[str, list[str]] = {}
+    for task, sample_id in documents:
+        tasks_of_sample.setdefault(sample_id, []).append(task)
+    return tasks_of_sample
+
+
+def _score_on(aspect: Aspect, cell: str, where: Where) -> int:
+    """The score in a cell, which is on the aspect's scale."""
+    score = aspect.score_of(cell)
+    if score is None:
+        scale = f"a whole number from {aspect.minimum} to {aspect.maximum}"
+        raise wrong(where, "score", cell, scale)
+    return score
 
 
 def _require_columns(path: Path, header: Mapping[str, str]) -> None:
@@ -106,7 +118,7 @@ def _unit_of(
     return tasks[0], sample_id
 
 
-def _aspect_of(
+def _aspect_named(
     name: str, rubric: Rubric, document: Mapping[str, Any] | None, where: Where
 ) -> Aspect:
     """The aspect with this name that the rubric has for the document."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,12 +34,12 @@ def questions_of(
     samples: Mapping[str, Sequence[Sample]],
     tasks: Sequence[str],
     rubric: Rubric,
-    shown: Mapping[str, str] | None = None,
+    fingerprints: Mapping[str, str] | None = None,
 ) -> list[Question]:
     """A question for every response of ``tasks`` that ``rubric`` asks about.
 
-    ``shown`` has the fingerprints of prepared data by benchmark, if questions show their images or
-    frames.
+    Questions have images or frames if ``fingerprints`` are passed: those of the prepared data, by
+    benchmark.
     """
     questions = []
     for task in tasks:
@@ -48,7 +48,9 @@ def questions_of(
             if sample.status == FAILED:
                 continue
             document = sample.whole_document()
-            images = _images(document, shown[document["benchmark"]]) if shown else ()
+            images: tuple[ImageSource, ...] = ()
+            if fingerprints:
+                images = _image_sources(document, fingerprints[document["benchmark"]])
             for number, text in enumerate(judged_responses(sample)):
                 if asks is None or asks(document, text):
                     name = question_name(sample, number)
@@ -61,7 +63,7 @@ def question_name(sample: Sample, number: int) -> str:
     return f"{sample.task}/{sample.sample_id}#{number}"
 
 
-def _images(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource, ...]:
+def _image_sources(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource, ...]:
     def picture(place: int) -> Any:
         return all_pictures(document)[place]  # also in a blind run: its judge is not blind
 
@@ -78,7 +80,7 @@ def _images(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource,
 
 def judged_samples(
     samples: Mapping[str, list[Sample]],
-    known: Mapping[str, RubricFacts],
+    earlier_facts: Mapping[str, RubricFacts],
     rubric: Rubric,
     tasks: tuple[str, ...],
     judges: Mapping[str, dict[str, Any]],
@@ -94,7 +96,7 @@ def judged_samples(
 
     Args:
         samples: the samples of a run, by task.
-        known: the facts of other rubrics.
+        earlier_facts: the facts on rubrics that the run was judged under before.
         rubric: the rubric that was asked about.
         tasks: the tasks with this rubric.
         judges: the settings that identify each judge.
@@ -103,23 +105,17 @@ def judged_samples(
         rule: how the verdicts of several judges are combined.
         **more: further fields of the facts.
     """
-    responses: dict[str, JudgedResponse] = {}
-    unjudged: Counter[str] = Counter()  # by reason
+    responses = {}
     for question in questions:
-        verdict_by_judge: dict[str, Verdict] = {}
-        for judge, by_question in verdicts.items():
-            verdict_by_judge[judge] = by_question[question.name]
-        undecided = undecided_aspects(verdict_by_judge, rubric, question.document, rule)
-        responses[question.name] = JudgedResponse(
-            text=short_hash(question.response), judges=verdict_by_judge, open=undecided
-        )
-        if undecided:
-            unjudged[_reason_to_count(verdict_by_judge)] += 1
-    imported = any(IMPORTED in identity for identity in judges.values())
-    template = IMPORTED if imported else template_hash(rubric.template)
+        responses[question.name] = _judged_response(question, rubric, verdicts, rule)
+    unjudged = _reasons_unjudged(responses.values())
+    if any(IMPORTED in identity for identity in judges.values()):
+        hash_of_rubric = template = IMPORTED
+    else:
+        hash_of_rubric, template = rubric_hash(rubric), template_hash(rubric.template)
     facts = RubricFacts(
         rubric=rubric,
-        rubric_hash=IMPORTED if imported else rubric_hash(rubric),
+        rubric_hash=hash_of_rubric,
         template_hash=template,
         tasks=tasks,
         judges=dict(judges),
@@ -128,15 +124,41 @@ def judged_samples(
         asked=len(responses),
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
-        **_work(verdicts),
+        **_repairs_and_tokens(verdicts),
         **more,
     )
     judged = dict(samples)
-    all_facts = {**known, rubric.name: facts}
+    all_facts = {**earlier_facts, rubric.name: facts}
     for task in tasks:
         with_verdicts = (_with_verdicts(sample, rubric, responses) for sample in samples[task])
         judged[task] = with_judged_scores(load_spec(task), with_verdicts, all_facts)
     return judged, facts
+
+
+def _judged_response(
+    question: Question,
+    rubric: Rubric,
+    verdicts: Mapping[str, Mapping[str, Verdict]],
+    rule: Rule,
+) -> JudgedResponse:
+    """The response that a question is about, with the verdicts of all judges on it."""
+    verdict_by_judge: dict[str, Verdict] = {}
+    for judge, by_question in verdicts.items():
+        verdict_by_judge[judge] = by_question[question.name]
+    return JudgedResponse(
+        text=short_hash(question.response),
+        judges=verdict_by_judge,
+        open=undecided_aspects(verdict_by_judge, rubric, question.document, rule),
+    )
+
+
+def _reasons_unjudged(responses: Iterable[JudgedResponse]) -> Counter[str]:
+    """The number of unjudged responses by reason."""
+    reasons: Counter[str] = Counter()
+    for response in responses:
+        if response.open:
+            reasons[_reason_to_count(response.judges)] += 1
+    return reasons
 
 
 def _reason_to_count(verdict_by_judge: Mapping[str, Verdict]) -> str:
@@ -152,7 +174,7 @@ def _reason_to_count(verdict_by_judge: Mapping[str, Verdict]) -> str:
     return "; ".join(reasons) or "judges disagree"
 
 
-def _work(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, Any]:
+def _repairs_and_tokens(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, Any]:
     """How many verdicts were repaired, and the tokens of the distinct ones."""
     repaired = 0
     distinct: dict[tuple[str, str | None], Verdict] = {}

@@ -160,7 +160,7 @@ def read_completion(text: str) -> JudgeAnswer:
     ending = _ending_of(reason)
     if isinstance(refusal, str) and refusal.strip():
         content, ending = refusal, Ending.REFUSED
-    answer = well_formed(_text_of(content))
+    answer = well_formed(_content_text(content))
     tokens = _tokens(document.get("usage"))
     if tokens is None:
         return JudgeAnswer(answer, ending=ending, metered=False)
@@ -186,7 +186,7 @@ def _ending_of(reason: str) -> Ending:
     return Ending.COMPLETE
 
 
-def _text_of(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """The text of a message's content: a string, or content parts, as some gateways answer."""
     if content is None:
         return ""
@@ -230,10 +230,12 @@ def problem_of(text: str) -> str:
     document = _json_or_none(text)
     if document is None:
         return text.strip() or "the answer is empty"
-    error = _error_in(document)
-    message = error.get("message") if isinstance(error, dict) else error
-    # encoded again: escapes in the original might hide the key
-    return message if isinstance(message, str) and message.strip() else _as_text(document)
+    message = _error_in(document)
+    if isinstance(message, dict):
+        message = message.get("message")
+    if isinstance(message, str) and message.strip():
+        return message
+    return _as_text(document)  # encoded again: escapes in the original might hide the key
 
 
 def _json_or_none(text: str) -> Any:

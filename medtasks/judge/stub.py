@@ -111,7 +111,7 @@ def _first_block(messages: Iterable[Mapping[str, Any]]) -> re.Match[str] | None:
     """The first delimited text; in a repair request, the prompt is in an earlier message."""
     for message in messages:
         if message.get("role") == "user":
-            block = _BLOCK.search(_text_of(message))
+            block = _BLOCK.search(_message_text(message))
             if block is not None:
                 return block
     return None
@@ -167,11 +167,15 @@ def _denies(words: list[str]) -> bool:
     return not _NEGATIONS.isdisjoint(words)
 
 
-def _text_of(message: Mapping[str, Any]) -> str:
+def _message_text(message: Mapping[str, Any]) -> str:
+    """The text of a message, with its content parts on lines of their own."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
+        parts = [part for part in content if isinstance(part, dict)]
+        return "\n".join(str(part.get("text", "")) for part in parts)
+    if isinstance(content, str):
+        return content
+    return ""
 
 
 class StubJudge:
@@ -245,7 +249,7 @@ def completion(
     """A chat completion, without a clock: the same request gets the same bytes."""
     prompt_tokens = 0
     for asked in body["messages"]:
-        prompt_tokens += _token_count(_text_of(asked))
+        prompt_tokens += _token_count(_message_text(asked))
     completion_tokens = _token_count(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {

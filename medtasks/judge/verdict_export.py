@@ -10,7 +10,8 @@ from medtasks.core.files import canonical_json
 from medtasks.core.replacement import replaced
 from medtasks.judge.judged import Judged, JudgedRubric
 from medtasks.judge.settings import JudgeConfig
-from medtasks.judge.store import VerdictStore
+from medtasks.judge.store import StoredVerdict, VerdictStore
+from medtasks.runs.verdict import Verdict
 
 
 def export_verdicts(judged: Judged, config: JudgeConfig, path: Path) -> int:
@@ -28,18 +29,20 @@ def export_verdicts(judged: Judged, config: JudgeConfig, path: Path) -> int:
         partial.open("w", encoding="utf-8") as stream,
     ):
         for rubric, result in sorted(results.items()):
-            for line in _lines(rubric, result, store):
+            for line in _verdict_lines(rubric, result, store):
                 stream.write(canonical_json(line) + "\n")
                 written += 1
     return written
 
 
-def _lines(rubric: str, result: JudgedRubric, store: VerdictStore) -> Iterator[dict[str, Any]]:
+def _verdict_lines(
+    rubric: str, result: JudgedRubric, store: VerdictStore
+) -> Iterator[dict[str, Any]]:
+    """A line per verdict under the rubric, in the order of tasks, samples, responses and judges."""
     for task in result.facts.tasks:
         for sample in result.samples[task]:
             for number, response in enumerate(sample.verdicts.get(rubric, ())):
                 for judge, verdict in sorted(response.judges.items()):
-                    stored = [] if verdict.key is None else store.get(verdict.key)
                     yield {
                         "rubric": rubric,
                         "task": sample.task,
@@ -47,6 +50,14 @@ def _lines(rubric: str, result: JudgedRubric, store: VerdictStore) -> Iterator[d
                         "repeat": number,
                         "judge": judge,
                         **verdict.model_dump(mode="json"),
-                        "prompt": stored[0].prompt if stored else None,
-                        "answers": [row.answer for row in stored],
+                        **_stored_texts(verdict, store),
                     }
+
+
+def _stored_texts(verdict: Verdict, store: VerdictStore) -> dict[str, Any]:
+    """The prompt of a verdict and the judge's raw answers to it."""
+    stored: list[StoredVerdict] = []
+    if verdict.key is not None:
+        stored = store.get(verdict.key)
+    prompt = stored[0].prompt if stored else None
+    return {"prompt": prompt, "answers": [row.answer for row in stored]}

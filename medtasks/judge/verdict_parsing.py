@@ -35,25 +35,29 @@ def parse_verdict(
     if not text.strip():
         return Invalid("it is empty")
     try:
-        readings = [_validated(answer, aspects) for answer in _objects_of(text, was_cut=was_cut)]
+        readings = [_verdict_in(answer, aspects) for answer in _candidates(text, was_cut=was_cut)]
     except Invalid as error:
         return error
     verdicts = [reading for reading in readings if isinstance(reading, Verdict)]
+    if not readings:
+        return Invalid("it has no complete JSON object")
     if not verdicts:
-        return readings[0] if readings else Invalid("it has no complete JSON object")
+        return readings[0]
     if any(verdict.scores != verdicts[0].scores for verdict in verdicts):
         return Invalid("it has several verdicts that differ")
     return verdicts[0]
 
 
-def _objects_of(text: str, *, was_cut: bool) -> Iterable[dict[str, Any]]:
+def _candidates(text: str, *, was_cut: bool) -> Iterable[dict[str, Any]]:
+    """The JSON objects that may be the verdict."""
     if not was_cut:
         return objects_in(text)
     whole = whole_object(text)
     return [] if whole is None else [whole]
 
 
-def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
+def _verdict_in(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
+    """The verdict that a JSON object is, or why it is not one."""
     scores: dict[str, int] = {}
     reasons: dict[str, str] = {}
     for aspect in aspects:
