@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying, retry_if_not_exception_type, stop_after_atte
 
 from medtasks.core.cache import cache_root
 from medtasks.core.files import canonical_json, short_hash
-from medtasks.core.replacement import replaced
+from medtasks.judge.batch_record import BatchRecord
 from medtasks.judge.endpoint import Attempt, Endpoint, Messages
 from medtasks.judge.reply import LARGEST_REPLY, FailedAttempt
 from medtasks.judge.settings import JudgeSettings
@@ -30,7 +30,7 @@ POLLS = (1.0, 60.0)  # seconds between two looks at a batch, first and longest
 UNREACHED = 100  # looks in a row without a reply before the wait ends: an hour and a half
 FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What reading a damaged line of results raises."""
+"""What reading a damaged record, or a damaged line of results, raises."""
 
 
 class BatchEndpoint(Endpoint):
@@ -81,9 +81,10 @@ class BatchEndpoint(Endpoint):
 
     def _resume(self) -> None:
         """Wait for the batches of an earlier process."""
-        for record in sorted(self._records.glob("*.json")):
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                self._start(json.loads(record.read_text(encoding="utf-8")))
+        for path in sorted(self._records.glob("*.json")):
+            with contextlib.suppress(OSError, *_DAMAGED):
+                record = BatchRecord.read(path)
+                self._start(record.names, functools.partial(self._recorded_results, record))
 
     def _must_ask(self, name: str) -> bool:
         """Whether a request was not asked, or failed and is repeated."""
@@ -112,60 +113,87 @@ class BatchEndpoint(Endpoint):
         return batch_client(self._settings, self._key)
 
     def _send(self) -> None:
+        """Send the collected requests as a batch."""
         names, self._names = self._names, []
         lines, self._lines = self._lines, bytearray()
         if names:
-            self._start({"names": names}, lines)
+            self._start(names, functools.partial(self._new_results, names, lines))
 
-    def _start(self, request: dict[str, Any], lines: bytearray | None = None) -> None:
-        """Wait for a batch in a task of its own: a new one of ``lines``, or a recorded one."""
-        names: list[str] = request["names"]
+    def _start(
+        self, names: Sequence[str], results: Callable[[], Awaitable[Mapping[str, Attempt]]]
+    ) -> None:
+        """Wait for the results of a batch in a task of its own."""
         for name in names:
             self._futures.setdefault(name, asyncio.get_running_loop().create_future())
-        task = asyncio.ensure_future(self._finish(names, request, lines))
+        task = asyncio.ensure_future(self._finish(names, results))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
     async def _finish(
-        self, names: Sequence[str], request: dict[str, Any], lines: bytearray | None
+        self, names: Sequence[str], results: Callable[[], Awaitable[Mapping[str, Attempt]]]
     ) -> None:
         """Set the results of the requests with these names."""
-        results: Mapping[str, Attempt]
         try:
-            results = await self._results(request, lines)
+            attempts = await results()
         except Exception as error:  # of the client: a connection, a status, an unreadable reply
             status = getattr(error, "status_code", None)
             kind = "connection" if status is None else f"http {status}"
             failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
-            results = dict.fromkeys(names, replace(failed, status=status))
+            attempts = dict.fromkeys(names, replace(failed, status=status))
         for name in names:
             if not self._futures[name].done():  # two batches of an earlier process may have it
-                self._futures[name].set_result(results[name])
+                self._futures[name].set_result(attempts[name])
 
-    async def _results(
-        self, request: dict[str, Any], lines: bytearray | None
-    ) -> Mapping[str, Attempt]:
-        """The results of a new batch of ``lines``, or of one that an earlier process recorded.
+    async def _new_results(self, names: list[str], lines: bytearray) -> Mapping[str, Attempt]:
+        """The results of a new batch of ``lines``."""
+        uploaded = await self._api.files.create(
+            file=("medtasks.jsonl", bytes(lines)), purpose="batch"
+        )
+        lines.clear()  # up to 100 MB, and the batch may take a day
+        record = BatchRecord(names, uploaded.id)
+        record.write(self._path_of(record))
+        batch = await self._created(record)
+        return await self._results(record, batch)
 
-        A recorded batch is created now if that process was stopped before it was.
+    async def _recorded_results(self, record: BatchRecord) -> Mapping[str, Attempt]:
+        """The results of a batch that an earlier process recorded.
+
+        It is created if that process was stopped before.
         """
         import openai
 
-        if lines is not None:
-            uploaded = await self._api.files.create(
-                file=("medtasks.jsonl", bytes(lines)), purpose="batch"
-            )
-            lines.clear()  # up to 100 MB, and the batch may take a day
-            request["file"] = uploaded.id
-        record = self._records / f"{short_hash(request['file'])}.json"
         try:
-            batch = await self._batch(request, record, is_new=lines is not None)
+            batch = await self._recorded_batch(record)
         except (openai.NotFoundError, openai.BadRequestError):
-            if lines is not None:
-                raise
-            record.unlink(missing_ok=True)
+            self._path_of(record).unlink(missing_ok=True)
             gone = FailedAttempt("a batch of an earlier run is gone", again=True)
-            return dict.fromkeys(request["names"], gone)
+            return dict.fromkeys(record.names, gone)
+        return await self._results(record, batch)
+
+    async def _recorded_batch(self, record: BatchRecord) -> Batch:
+        if record.batch is not None:
+            return await self._api.batches.retrieve(record.batch)
+        async for batch in self._api.batches.list():
+            if batch.input_file_id == record.file:
+                replace(record, batch=batch.id).write(self._path_of(record))
+                return batch
+        return await self._created(record)
+
+    async def _created(self, record: BatchRecord) -> Batch:
+        """A batch of the record's file, which is noted in the record."""
+        batch = await self._api.batches.create(
+            input_file_id=record.file,
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+        )
+        replace(record, batch=batch.id).write(self._path_of(record))
+        return batch
+
+    def _path_of(self, record: BatchRecord) -> Path:
+        return self._records / f"{short_hash(record.file)}.json"
+
+    async def _results(self, record: BatchRecord, batch: Batch) -> Mapping[str, Attempt]:
+        """The results of a batch once it has ended; its record is removed later."""
         attempts: dict[str, Attempt] = {}
         try:
             batch = await self._final(batch)
@@ -174,37 +202,18 @@ class BatchEndpoint(Endpoint):
                     attempts |= await self._results_in(file)
         finally:
             self._progress.pop(batch.id, None)
-        self._ended.append(record)
-        without_result = self._why_none(batch)
-        return {name: attempts.get(name, without_result) for name in request["names"]}
+        self._ended.append(self._path_of(record))
+        without_result = self._attempt_without_result(batch)
+        return {name: attempts.get(name, without_result) for name in record.names}
 
-    async def _batch(self, request: dict[str, Any], record: Path, *, is_new: bool) -> Batch:
-        """The batch of a file that was uploaded: created unless an earlier process did."""
-        if "batch" in request:
-            return await self._api.batches.retrieve(request["batch"])
-        _write(record, request)
-        batch = None
-        if not is_new:
-            async for candidate in self._api.batches.list():
-                if candidate.input_file_id == request["file"]:
-                    batch = candidate
-                    break
-        if batch is None:
-            batch = await self._api.batches.create(
-                input_file_id=request["file"],
-                endpoint="/v1/chat/completions",
-                completion_window="24h",
-            )
-        _write(record, {**request, "batch": batch.id})
-        return batch
-
-    def _why_none(self, batch: Batch) -> FailedAttempt:
-        """Why a request has no result in a batch that has ended."""
+    def _attempt_without_result(self, batch: Batch) -> FailedAttempt:
+        """The attempt of a request that has no result in a batch that has ended."""
         if batch.status != "failed":
             again = batch.status != "cancelled"
             return FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
-        errors = batch.errors.data if batch.errors else None
-        messages = [error.message for error in errors or () if error.message]
+        messages = []
+        if batch.errors and batch.errors.data:
+            messages = [error.message for error in batch.errors.data if error.message]
         reason = "; ".join(messages) or "without a reason"  # it was refused as a whole
         return self._failed_attempt("batch refused", reason, again=False)
 
@@ -215,9 +224,8 @@ class BatchEndpoint(Endpoint):
         pause, longest = POLLS
         unreached = 0
         while batch.status not in FINAL:
-            counts = batch.request_counts
-            done = f", {counts.completed:,} of {counts.total:,} done" if counts is not None else ""
-            self._progress[batch.id] = f"{'not reached' if unreached else batch.status}{done}"
+            state = "not reached" if unreached else batch.status
+            self._progress[batch.id] = f"{state}{_done_in(batch)}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, longest)
             try:
@@ -275,7 +283,9 @@ class BatchEndpoint(Endpoint):
         return {name: self._failed_attempt("batch", error.get("message") or code, again=again)}
 
 
-def _write(record: Path, request: Mapping[str, Any]) -> None:
-    record.parent.mkdir(parents=True, exist_ok=True)
-    with replaced(record) as partial:
-        partial.write_text(canonical_json(request), encoding="utf-8")
+def _done_in(batch: Batch) -> str:
+    """How many requests of a batch are done, as the end of a sentence; empty if unknown."""
+    counts = batch.request_counts
+    if counts is None:
+        return ""
+    return f", {counts.completed:,} of {counts.total:,} done"
