@@ -11,7 +11,8 @@ from PIL import Image
 
 from medtasks.core.errors import DataError, MediaError
 from medtasks.data.media.images import read_picture
-from medtasks.data.media.pictures import as_rgb, decode_image
+from medtasks.data.media.pictures import decode_image
+from medtasks.data.media.pixel_values import as_rgb
 
 from ._settings import GeneratingArguments
 

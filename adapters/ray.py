@@ -10,49 +10,35 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import count, groupby, islice
-from typing import Annotated, Any, ClassVar, NamedTuple
+from itertools import count, islice
+from typing import Annotated, Any, ClassVar
 
 from loguru import logger
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
-from medtasks.benchmarks.documents import encoded_pictures
 from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line
-from medtasks.core.settings import current_settings, using
-from medtasks.data.media.images import EncodedPicture
-from medtasks.harness import BACK_ENDS
-from medtasks.harness.isolation import isolated
-from medtasks.harness.presentation import takes_system_prompt
+from medtasks.core.settings import current_settings
+from medtasks.harness.our_back_ends import BACK_ENDS
 from medtasks.runs.replies import Reply
 
 from ._base import MedtasksAdapter
-from ._requests import ChatRequest, read_documents, read_requests
+from ._ray_cluster import described_nodes, refuse_too_many_replicas, started_ray
+from ._ray_replica import Replica
+from ._ray_units import UNITS_EACH, Unit, payload_of, units_of
+from ._requests import read_requests
 from ._settings import BackEndSettings, Count, NonNegative
-from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
 ATTEMPTS = 3
 """Replicas that die on a unit before its requests fail, or while loading before one is given up."""
-UNITS_EACH = 4
-"""Least units for each replica, so that none is idle for long at the end."""
-
-# Rough sizes, which are used for the sizes of units only
-PICTURE_TOKENS = 1_024
-ANSWER_TOKENS = 512
-CHARACTERS = 4
-"""Characters of a token."""
-
 HEAD_EVERY = 5.0
 """Seconds between requests to the cluster's head."""
 HEAD_SILENT = 30.0
@@ -93,119 +79,6 @@ class RayArguments(BackEndSettings):
     unit_tokens: Count = 32_768
 
 
-Payload = tuple[list[ChatRequest], dict[str, dict[str, list[Any]]]]
-"""Requests as they travel to a replica, and their documents by task and split.
-
-Requests have their messages with them; a picture of several requests travels once.
-"""
-
-
-class UnitResult(NamedTuple):
-    """The replies of a replica to a unit, with the positions of their requests.
-
-    ``facts`` is the engine's description, whose usage grows.
-    """
-
-    replies: list[tuple[int, Reply]]
-    facts: dict[str, Any]
-    takes_system_prompt: bool
-
-
-class Replica:
-    """The engine, in a Ray actor; it is imported where it runs."""
-
-    def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
-        self._engine = engine
-        self._arguments = arguments
-        self._model: Any = None
-
-    def answer(self, unit: Payload) -> UnitResult:
-        """Answer a unit; one without requests loads the model.
-
-        Raises:
-            UsageError: the engine cannot be imported or started.
-        """
-        module, _, kind = self._engine.rpartition(".")
-        try:
-            engine = getattr(import_module(module), kind)
-        except Exception as error:  # a module may raise anything
-            raise UsageError(
-                f"engine={self._engine} cannot be imported on this node ({first_line(error)})."
-            ) from None
-        try:
-            self._model = self._model or engine(**self._arguments)
-        except SystemExit as end:  # back-ends end their process with one sentence
-            raise UsageError(str(end.__cause__ or end)) from None
-        requests, self._model.task_dict = unit
-        replies: list[tuple[int, Reply]] = []
-        for batch in isolated(self._model.batches(requests), self._model.answer):
-            replies.extend((request.position, reply) for request, reply in batch)
-        return UnitResult(replies, self._model.describe(), takes_system_prompt(self._model))
-
-
-def _decoded_messages(messages: list[dict[str, Any]] | Exception, _: Any) -> list[dict[str, Any]]:
-    """Messages as they travelled, with their pictures decoded; raises what they are instead."""
-    if isinstance(messages, Exception):
-        raise messages
-    decoded: list[dict[str, Any]] = []
-    for message in messages:
-        content = message["content"]
-        if isinstance(content, list):
-            content = [_decoded_part(part) for part in content]
-        decoded.append({**message, "content": content})
-    return decoded
-
-
-def _decoded_part(part: dict[str, Any]) -> dict[str, Any]:
-    picture = part.get("url")
-    if isinstance(picture, EncodedPicture):
-        return {**part, "url": picture.image}
-    return part
-
-
-@dataclass
-class Unit:
-    """Requests that a replica answers together; without requests, its model is loaded.
-
-    ``attempts`` is the number of replicas that died on the unit; ``payload`` is a future of its
-    `Payload`.
-    """
-
-    requests: list[ChatRequest]
-    cost: int = 0
-    attempts: int = 0
-    payload: Any = None
-
-
-def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
-    """The requests in units of at most ``tokens`` tokens, or a single request, longest first.
-
-    Requests that share media are together, and a picture costs its tokens once. Units are made
-    smaller where there are fewer than ``least``.
-    """
-    units: list[Unit] = []
-    media: tuple[str, ...] = ()
-    for request in sorted(requests, key=_media_order):
-        text_cost = len(request.prompt) // CHARACTERS + ANSWER_TOKENS
-        media_cost = PICTURE_TOKENS * len(request.media)
-        cost = text_cost if request.media == media else text_cost + media_cost
-        if not units or units[-1].cost + cost > tokens:
-            units.append(Unit([]))
-            # a new unit has none of the media yet
-            cost = text_cost + media_cost
-        units[-1].requests.append(request)
-        units[-1].cost += cost
-        media = request.media
-    smaller = sum(unit.cost for unit in units) // least
-    if len(units) < least and smaller < tokens:
-        return units_of(requests, smaller)
-    return sorted(units, key=lambda unit: -unit.cost)
-
-
-def _media_order(request: ChatRequest) -> tuple[Any, ...]:
-    return request.media, request.item_id, request.task, request.sample_id, request.repeat
-
-
 class MedtasksRay(MedtasksAdapter):
     """Answers with several replicas of another back-end (:class:`RayArguments`).
 
@@ -224,7 +97,7 @@ class MedtasksRay(MedtasksAdapter):
             )
         super().__init__()
         self._arguments = settings
-        self._ray = _started_ray(settings.address)
+        self._ray = started_ray(settings.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
         resources = self._ray.cluster_resources()
@@ -232,11 +105,11 @@ class MedtasksRay(MedtasksAdapter):
         if gpus is None:
             gpus = 1.0 if resources.get("GPU") else 0.0
         if settings.address is None:
-            _refuse_too_many_replicas(settings, gpus, resources)
+            refuse_too_many_replicas(settings.replicas, gpus, settings.cpus, resources)
         self._cluster = {
             "ray": self._ray.__version__,
             "replicas": str(settings.replicas),
-            "nodes": _described_nodes(self._ray),
+            "nodes": described_nodes(self._ray),
         }
         self.devices = settings.replicas * max(1, int(gpus))
         self._facts: dict[str, Any] = {}
@@ -361,7 +234,9 @@ class MedtasksRay(MedtasksAdapter):
             while unanswered:
                 for unit in islice(waiting, 2):  # the next units are ready when a replica is
                     if unit.payload is None:
-                        unit.payload = self._preparing.submit(self._payload, unit.requests)
+                        unit.payload = self._preparing.submit(
+                            payload_of, unit.requests, self.task_dict
+                        )
                 if self._idle and waiting:
                     unit = waiting.popleft()
                     replica = self._idle.pop()
@@ -378,109 +253,9 @@ class MedtasksRay(MedtasksAdapter):
         """The number of replicas that load their model."""
         return sum(not unit.requests for _, unit in self._running.values())
 
-    def _payload(self, requests: Sequence[ChatRequest]) -> Payload:
-        travelling: list[ChatRequest] = []
-        documents: dict[str, dict[str, list[Any]]] = {}
-        with using(), encoded_pictures():  # the environment is read once
-            for (task, split), group in groupby(requests, key=_task_and_split):
-                requests_of_task = list(group)
-                sent = documents.setdefault(task, {}).setdefault(split, [])
-                for request, document in zip(
-                    requests_of_task,
-                    self._whole_documents(task, split, requests_of_task),
-                    strict=True,
-                ):
-                    messages = functools.partial(_decoded_messages, _messages(request, document))
-                    travelling.append(replace(request, doc_id=len(sent), to_messages=messages))
-                    sent.append({name: document[name] for name in FIELDS if name in document})
-        return travelling, documents
-
-    def _whole_documents(
-        self, task: str, split: str, requests: Sequence[ChatRequest]
-    ) -> list[dict[str, Any]]:
-        rows = self.task_dict[task][split]
-        numbers = [request.doc_id for request in requests]
-        return read_documents(rows, getattr(rows, "column_names", ()), numbers)
-
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""
         self._idle.clear()
         self._running.clear()
         self._ray.shutdown()
         super().clean()
-
-
-def _task_and_split(request: ChatRequest) -> tuple[str, str]:
-    return request.task, request.split
-
-
-def _messages(
-    request: ChatRequest, document: Mapping[str, Any]
-) -> list[dict[str, Any]] | MedtasksError:
-    """The messages of a request, or the error of making them."""
-    try:
-        return request.to_messages(document)
-    except Exception as error:  # a package's prompts may raise anything
-        return MedtasksError(first_line(error))
-
-
-def _refuse_too_many_replicas(
-    settings: RayArguments, gpus: float, resources: Mapping[str, float]
-) -> None:
-    """Refuse more replicas than fit on this machine."""
-    fitting = settings.replicas
-    if gpus:
-        fitting = min(fitting, int(resources.get("GPU", 0) // gpus))
-    if settings.cpus:
-        fitting = min(fitting, int(resources.get("CPU", 0) // settings.cpus))
-    if fitting < settings.replicas:
-        raise UsageError(
-            f"model_args: {settings.replicas} replicas of {gpus:g} GPUs and {settings.cpus:g} "
-            f"cores do not fit on this machine, which has {resources.get('GPU', 0):g} and "
-            f"{resources.get('CPU', 0):g}; lower replicas, gpus or cpus, or give the address of a "
-            "cluster."
-        )
-
-
-def _described_nodes(ray: Any) -> list[str]:
-    nodes: list[str] = []
-    for node in ray.nodes():
-        if node["Alive"]:
-            resources = node["Resources"]
-            nodes.append(f"{resources.get('CPU', 0):g} CPU, {resources.get('GPU', 0):g} GPU")
-    return sorted(nodes)
-
-
-# both make Ray print warnings
-_SWITCHED_OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
-
-
-def _started_ray(address: str | None) -> Any:
-    """Ray, connected to the cluster at ``address``, or else started on this machine."""
-    for name in _SWITCHED_OFF:
-        os.environ.setdefault(name, "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError(
-            f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'."
-        ) from None
-    own_cluster = {"include_dashboard": False} if address is None else {}
-    host, _, port = (address or "").rpartition(":")
-    try:
-        if host and port.isdecimal():  # Ray tries for ten minutes
-            socket.create_connection((host, int(port)), timeout=10).close()
-        ray.init(
-            address or "local",
-            log_to_driver=False,
-            logging_level="ERROR",
-            ignore_reinit_error=True,
-            **own_cluster,
-        )
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"model_args: no Ray cluster answers at address={address} ({first_line(error)}); "
-            "start one with `ray start --head`, with RAY_AUTH_MODE and RAY_AUTH_TOKEN as here, or "
-            "leave address out."
-        ) from error
-    return ray

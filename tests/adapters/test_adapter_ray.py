@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from adapter_bench import Bench, texts
 from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._ray_units import units_of
 from medtasks.adapters._requests import ChatRequest, read_requests
-from medtasks.adapters.ray import MedtasksRay, units_of
+from medtasks.adapters.ray import MedtasksRay
 
 from medtasks.harness import run_tasks
 from medtasks.runs.replies import Reply

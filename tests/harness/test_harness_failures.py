@@ -24,7 +24,8 @@ from runs import Run
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
-from medtasks.harness import run_tasks, with_checks, wrapped
+from medtasks.harness import run_tasks
+from medtasks.harness.evaluator import with_checks, wrapped
 from medtasks.harness.results import replace_numbers
 from medtasks.runs.unfinished import read_answers
 from medtasks.scoring.run_folder import read_run

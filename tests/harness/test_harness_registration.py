@@ -11,6 +11,7 @@ import pytest
 from medtasks import harness
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.spec import load_specs
+from medtasks.harness import task_index
 
 
 @pytest.mark.slow
@@ -62,7 +63,9 @@ def test_the_folder_layout_says_what_the_harness_reads_out_of_the_files() -> Non
     from lmms_eval.tasks import TaskManager
 
     manager = TaskManager(include_path=str(task_directory()), include_defaults=False)
-    assert {name: dict(entry) for name, entry in manager.task_index.items()} == harness.task_index()
+    assert {
+        name: dict(entry) for name, entry in manager.task_index.items()
+    } == task_index.task_index()
     assert set(manager.all_tasks) == set(load_specs())
 
 
@@ -83,7 +86,7 @@ def test_a_broken_task_folder_leaves_the_harness_its_own_tasks(
     def broken() -> None:
         raise OSError("disk on fire")
 
-    monkeypatch.setattr(harness, "task_index", broken)
+    monkeypatch.setattr(task_index, "task_index", broken)
     monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda *_: {"mmmu": {"type": "group"}})
     assert TaskManager().all_tasks == ["mmmu"]
     assert "disk on fire" in capsys.readouterr().err

@@ -23,7 +23,8 @@ from PIL import Image
 
 from medtasks.core.errors import MediaError
 from medtasks.data.media import pictures
-from medtasks.data.media.pictures import as_rgb, decode_image, is_uniform
+from medtasks.data.media.pictures import decode_image, is_uniform
+from medtasks.data.media.pixel_values import as_rgb
 
 FULL, TWELVE = 65535, 4095
 EIGHT = np.floor(RAMP * 255).astype(np.uint8)

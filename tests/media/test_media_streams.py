@@ -16,7 +16,7 @@ from PIL.Image import Image, fromarray
 from time_coded import shown
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media import video
+from medtasks.data.media import frame_geometry
 from medtasks.data.media.images import VideoFacts
 from medtasks.data.media.video import FrameStore, VideoReader, scan_video
 from medtasks.data.media.video_index import read_index
@@ -200,7 +200,7 @@ def test_oblong_pixels_become_square(
 
 def test_an_absurd_aspect_ratio_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_film(tmp_path / "v.mkv", Film([Clip(TIMES[:3], aspect=Fraction(9))]))
-    monkeypatch.setattr(video, "MAX_PIXELS", 50_000)
+    monkeypatch.setattr(frame_geometry, "MAX_PIXELS", 50_000)
     with pytest.raises(
         MediaError,
         match=r"an aspect ratio of 9, which makes frames of 864 × 64 pixels, more than the",

@@ -1,0 +1,72 @@
+"""The Ray cluster: connecting to it or starting it, and what it has."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from medtasks.core.errors import UsageError, first_line
+
+# both make Ray print warnings
+_SWITCHED_OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
+
+
+def started_ray(address: str | None) -> Any:
+    """Ray, connected to the cluster at ``address``, or else started on this machine."""
+    for name in _SWITCHED_OFF:
+        os.environ.setdefault(name, "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(
+            f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'."
+        ) from None
+    own_cluster = {"include_dashboard": False} if address is None else {}
+    host, _, port = (address or "").rpartition(":")
+    try:
+        if host and port.isdecimal():  # Ray tries for ten minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(
+            address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            ignore_reinit_error=True,
+            **own_cluster,
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"model_args: no Ray cluster answers at address={address} ({first_line(error)}); "
+            "start one with `ray start --head`, with RAY_AUTH_MODE and RAY_AUTH_TOKEN as here, or "
+            "leave address out."
+        ) from error
+    return ray
+
+
+def described_nodes(ray: Any) -> list[str]:
+    """The cores and GPUs of each node that is alive, sorted."""
+    nodes: list[str] = []
+    for node in ray.nodes():
+        if node["Alive"]:
+            resources = node["Resources"]
+            nodes.append(f"{resources.get('CPU', 0):g} CPU, {resources.get('GPU', 0):g} GPU")
+    return sorted(nodes)
+
+
+def refuse_too_many_replicas(
+    replicas: int, gpus: float, cpus: float, resources: Mapping[str, float]
+) -> None:
+    """Refuse more replicas than fit on this machine."""
+    fitting = replicas
+    if gpus:
+        fitting = min(fitting, int(resources.get("GPU", 0) // gpus))
+    if cpus:
+        fitting = min(fitting, int(resources.get("CPU", 0) // cpus))
+    if fitting < replicas:
+        raise UsageError(
+            f"model_args: {replicas} replicas of {gpus:g} GPUs and {cpus:g} "
+            f"cores do not fit on this machine, which has {resources.get('GPU', 0):g} and "
+            f"{resources.get('CPU', 0):g}; lower replicas, gpus or cpus, or give the address of a "
+            "cluster."
+        )
