@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -60,18 +61,14 @@ def board_of(
         "published": published,
         "models": models and read_by_model(models, Described),
         "prices": prices and read_by_model(prices, Price),
-        "rejudged": read_rejudged(rejudged) if rejudged is not None else (),
+        "rejudged": () if rejudged is None else read_rejudged(rejudged),
     }
     store = RunStore(cache and cache / "scores")
-    state = None if cache is None else state_of_results(results, store)
-    key = ""
-    if state is not None:
-        code = code_hash(Path(__file__).parent)
-        key = store.key(repr((demonstration, options, claims)), state, code)
     boards = TableStore(cache and cache / "boards")
+    key = _board_key(results, store, repr((demonstration, options, claims)))
     kept = boards.read(key) if key else None
     if kept is not None:
-        return Board.model_validate(kept[0]), key
+        return Board.model_validate(kept.content), key
     runs, refused = collect(results, store, progress)
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
@@ -85,6 +82,19 @@ def board_of(
     return board, key
 
 
+def _board_key(results: Sequence[Path], store: RunStore, options: str) -> str:
+    """A hash of all that a board is made of: results, options and code.
+
+    Empty if nothing is cached, or if a run cannot be read.
+    """
+    if store.folder is None:
+        return ""
+    state = state_of_results(results, store)
+    if state is None:
+        return ""
+    return store.key(options, state, code_hash(Path(__file__).parent))
+
+
 def publish(
     results: Sequence[Path],
     site: Path,
@@ -96,45 +106,29 @@ def publish(
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``.
 
-    Nothing is written if all is as at the last build and nobody changed the site since. Arguments
-    are those of :func:`board_of` and :func:`write_site`.
+    With a ``cache``, nothing is written if all is as at the last build and nobody changed the site
+    since. Other arguments are those of :func:`board_of` and :func:`write_site`.
 
     Raises:
         UsageError: there are no results.
     """
-    if cache is not None:
-        return _publish(results, site, title, figures, cache, keeps=True, **options)
-    # the samples of runs are read after their scores
-    with TemporaryDirectory(prefix="medtasks-") as directory:
-        return _publish(results, site, title, figures, Path(directory), keeps=False, **options)
-
-
-def _publish(
-    results: Sequence[Path],
-    site: Path,
-    title: str,
-    figures: Sequence[str],
-    cache: Path,
-    *,
-    keeps: bool,
-    **options: Any,
-) -> Board:
-    """:func:`publish` with a directory for scored runs.
-
-    The site is written in any case unless it ``keeps`` them.
-    """
-    board, key = board_of(results, title=title, cache=cache, **options)
-    if not board.runs:
-        raise _nothing_to_show(board, results)
-    made_of = ""
-    if key and keeps:
-        made_of = short_hash(f"{key} {' '.join(sorted(figures))}")
-    recover_directory(site)
-    if made_of and is_unchanged(site, made_of):
+    with ExitStack() as stack:
+        # the samples of runs are read after their scores
+        folder = cache
+        if folder is None:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="medtasks-")))
+        board, key = board_of(results, title=title, cache=folder, **options)
+        if not board.runs:
+            raise _nothing_to_show(board, results)
+        made_of = ""
+        if key and cache is not None:
+            made_of = short_hash(f"{key} {' '.join(sorted(figures))}")
+        recover_directory(site)
+        if made_of and is_unchanged(site, made_of):
+            return board
+        samples = samples_of(board, runs_on_board(board, results), RunStore(folder / "scores"))
+        write_site(board, site, samples=samples, figures=figures, made_of=made_of)
         return board
-    samples = samples_of(board, runs_on_board(board, results), RunStore(cache / "scores"))
-    write_site(board, site, samples=samples, figures=figures, made_of=made_of)
-    return board
 
 
 def _nothing_to_show(board: Board, results: Sequence[Path]) -> UsageError:

@@ -55,9 +55,7 @@ def write_site(
     """
     directory = directory.absolute()
     recover_directory(directory)
-    if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{directory}: is a file; name a directory for the pages.")
-    present = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+    present = _present_names(directory)
     earlier = _mark(directory)
     if present and not earlier:
         raise UsageError(
@@ -66,19 +64,34 @@ def write_site(
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
         _write_files(board, site, samples or {}, figures)
-        names = sorted(path.name for path in site.iterdir())
-        mark: dict[str, object] = {
-            "generator": _GENERATOR,
-            "medtasks": board.medtasks,
-            "holds": names,
-        }
-        if made_of:
-            mark |= {"made_of": made_of, "content": _content(site, names)}
-        (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+        _write_mark(board, site, made_of)
         for name in present:
             if name != _MARK and name not in earlier["holds"]:
                 _keep(directory / name, site / name)
         replace_directory(directory, site)
+
+
+def _present_names(directory: Path) -> list[str]:
+    """The names in a directory; none if it does not exist."""
+    if not directory.exists():
+        return []
+    if not directory.is_dir():
+        raise UsageError(f"{directory}: is a file; name a directory for the pages.")
+    return sorted(path.name for path in directory.iterdir())
+
+
+def _write_mark(board: Board, site: Path, made_of: str) -> None:
+    """Write the file by which a directory is known as a site of ours."""
+    names = sorted(path.name for path in site.iterdir())
+    mark: dict[str, object] = {
+        "generator": _GENERATOR,
+        "medtasks": board.medtasks,
+        "holds": names,
+    }
+    if made_of:
+        mark["made_of"] = made_of
+        mark["content"] = _content(site, names)
+    (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
 
 
 def _write_files(board: Board, site: Path, samples: SampleText, formats: Sequence[str]) -> None:
