@@ -138,23 +138,17 @@ def _comparability_group(candidates: Sequence[ScoreCandidate]) -> ComparabilityG
     ]
     comparable = _comparable_candidates(eligible)
     main = comparable[0] if comparable else None
-    with_value, without_value = [], []
-    for candidate in comparable:
-        if candidate.score.value is not None:
-            with_value.append(candidate)
-    for candidate in eligible:
-        if main is not None and candidate.score.value is None and candidate.asked == main.asked:
-            without_value.append(candidate)
+    with_value = [candidate for candidate in comparable if candidate.score.value is not None]
     ranked, replaced = _newest(with_value)
-    waiting, replaced_waiting = _newest(without_value)
+    waiting, replaced_waiting = _newest(_waiting_candidates(eligible, main))
     replaced |= replaced_waiting
     for model in ranked.keys() & waiting.keys():
         replaced[waiting.pop(model).key] = ranked[model].key
 
     placed = {candidate.key for candidate in (*ranked.values(), *waiting.values())}
     placed |= replaced.keys()
-    apart = []
     remaining = [candidate for candidate in candidates if candidate.key not in placed]
+    apart = []
     for members in _by_group(remaining):
         newest, replaced_apart = _newest(members)
         replaced |= replaced_apart
@@ -169,6 +163,19 @@ def _comparability_group(candidates: Sequence[ScoreCandidate]) -> ComparabilityG
         usual=main is None or main.usual,
         level=VerificationLevel.VERIFIED if main is None else main.level,
     )
+
+
+def _waiting_candidates(
+    eligible: Sequence[ScoreCandidate], main: ScoreCandidate | None
+) -> list[ScoreCandidate]:
+    """The candidates that were asked the same as ``main`` and have no value, such as unjudged."""
+    if main is None:
+        return []
+    waiting = []
+    for candidate in eligible:
+        if candidate.score.value is None and candidate.asked == main.asked:
+            waiting.append(candidate)
+    return waiting
 
 
 def _comparable_candidates(eligible: Sequence[ScoreCandidate]) -> list[ScoreCandidate]:

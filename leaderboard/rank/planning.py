@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -130,30 +131,23 @@ def plan_task(
             unknown.
         NotPreparedError: the data are not prepared.
     """
-    if len(pilots) > 2:
-        raise UsageError(f"--pilot: {len(pilots)} runs, expected at most 2.")
-    for share in shares:
-        if not 0 < share <= 1:
-            raise UsageError(f"--share {share:g}: expected a share above 0 and up to 1.")
+    _require_valid(pilots, shares)
     metric = metric or default_metric(task)
     parts, left_out = _prepared_documents(task)
     if not parts:
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     basis = _basis(task, metric, pilots, score, icc)
     subsets = [_subset_size(parts, share, basis) for share in shares]
-    sizes = cluster_sizes(document for part in parts for document in part)
-    unit = unit_of(metric)
+    sizes = cluster_sizes(chain.from_iterable(parts))
     needed = None
     if difference is not None:
-        detectable = next((size.detectable for size in subsets if size.share == 1), None)
-        if not detectable:
-            detectable = basis.detectable(sizes)
-        in_unit = difference / (100 if unit == "fraction" else 1)
+        in_unit = difference / 100 if unit_of(metric) == "fraction" else difference
+        detectable = _detectable_with_all(subsets) or basis.detectable(sizes)
         needed = clusters_needed(basis.population, sizes, detectable, in_unit)
     return Plan(
         task=task,
         metric=metric,
-        unit=unit,
+        unit=unit_of(metric),
         basis=basis.words,
         subsets=tuple(subsets),
         left_out=tuple(left_out),
@@ -161,6 +155,23 @@ def plan_task(
         difference=difference,
         needed=needed,
     )
+
+
+def _require_valid(pilots: Sequence[ScoredRun], shares: Sequence[float]) -> None:
+    """Raise a `UsageError` for too many pilot runs, or a share of clusters that cannot be."""
+    if len(pilots) > 2:
+        raise UsageError(f"--pilot: {len(pilots)} runs, expected at most 2.")
+    for share in shares:
+        if not 0 < share <= 1:
+            raise UsageError(f"--share {share:g}: expected a share above 0 and up to 1.")
+
+
+def _detectable_with_all(subsets: Sequence[Size]) -> float | None:
+    """The minimum detectable difference with all clusters; None if no subset has them all."""
+    for subset in subsets:
+        if subset.share == 1:
+            return subset.detectable
+    return None
 
 
 def _basis(

@@ -115,12 +115,11 @@ class Measured:
         return math.sqrt(float((self._variances(sizes)).sum())) / int(sizes.sum())
 
     def differences(self, sizes: Sizes, difference: float, draw: np.random.Generator) -> Array:
+        models = len(self.residuals)
         standardized = np.zeros(len(sizes))
         for residuals in self.residuals:
             signs = draw.choice([-1.0, 1.0], len(sizes))
-            standardized += (
-                signs * draw.choice(residuals, len(sizes)) / math.sqrt(len(self.residuals))
-            )
+            standardized += signs * draw.choice(residuals, len(sizes)) / math.sqrt(models)
         noise = standardized * np.sqrt(self._variances(sizes))
         differences: Array = (difference * sizes + noise) / sizes.sum()
         return differences
@@ -132,20 +131,22 @@ class Measured:
 
 
 def formula_difference(population: Population, sizes: Sizes) -> float:
-    """``(t[1 - level/2] + t[power]) · standard error``, with one degree of freedom less than
-    clusters (Bloom 1995).
+    """The minimum detectable difference by the formula of Bloom (1995).
+
+    It is ``(t[1 - level/2] + t[power]) · standard error``, with one degree of freedom less than
+    clusters.
     """
-    quantiles = (student_quantile(chance, len(sizes) - 1) for chance in (1 - LEVEL / 2, POWER))
-    return sum(quantiles) * population.standard_error(sizes)
+    freedom = len(sizes) - 1
+    quantiles = student_quantile(1 - LEVEL / 2, freedom) + student_quantile(POWER, freedom)
+    return quantiles * population.standard_error(sizes)
 
 
 def simulated_difference(
     population: Population, sizes: Sizes, *, studies: int = STUDIES, seed: int = SEED
 ) -> float | None:
-    """The true difference that the paired test finds at `LEVEL` with probability `POWER`; None if
-    it never does.
+    """The true difference that the paired test finds at `LEVEL` with probability `POWER`.
 
-    Studies are drawn from ``population`` over clusters of these ``sizes``, and tested by
+    None if it never does. Studies are drawn from ``population`` over clusters of these ``sizes``, and tested by
     `sign_flip_p`, at a few differences, first far apart and then close to the one that is found as
     often. With `ENOUGH` effective clusters, ``(Σm)² / Σm²``, the formula is as good.
     """
@@ -189,11 +190,10 @@ class _Tried:
 
 
 def _crossing(tried: Sequence[_Tried], around: float) -> float:
-    """Where the probits of the shares reach that of `POWER`, by a straight line through those near
-    ``around``.
+    """The difference that the test would find with probability `POWER`.
 
-    The line is weighted by the precision of the probits. The result is not far outside of what was
-    tried.
+    It is where a straight line through the probits of the shares near ``around``, weighted by their
+    precision, reaches that of `POWER`, and not far outside of what was tried.
     """
     from scipy.special import ndtri
 
@@ -220,5 +220,9 @@ def _share_found(
     population: Population, sizes: Sizes, difference: float, studies: int, draw: np.random.Generator
 ) -> float:
     """The share of studies in which the test finds the difference."""
-    drawn = (population.differences(sizes, difference, draw) for _ in range(studies))
-    return sum(sign_flip_p(differences) <= LEVEL for differences in drawn) / studies
+    found = 0
+    for _ in range(studies):
+        differences = population.differences(sizes, difference, draw)
+        if sign_flip_p(differences) <= LEVEL:
+            found += 1
+    return found / studies

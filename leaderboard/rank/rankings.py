@@ -29,6 +29,8 @@ SEED = 0
 RESAMPLES = 1000
 LEVEL = 0.05
 """Two models differ significantly if Holm's p-value is at most this."""
+RankBounds = tuple[int, int]
+"""The best and the worst rank that a model may have."""
 _NOTHING_SHARED = (
     "no item has a value from both; the difference is between scores over different items"
 )
@@ -69,7 +71,6 @@ def rank_models(
         unranked: why further models have no rank.
         resamples: of the bootstrap that gives the intervals of ranks.
     """
-    score = get_metric(column.metric).score
     codes = np.unique(clusters, return_inverse=True)[1]
     models: dict[str, _ModelTable] = {}
     reasons: dict[str, str] = {}
@@ -83,39 +84,59 @@ def rank_models(
 
     sign = 1 if column.higher_is_better else -1
     order = sorted(models, key=lambda model: (-sign * models[model].value, model))
-    # items that count for no model, and their clusters, are not resampled
     kept = np.zeros(len(clusters), dtype=bool)
     for table in models.values():
         kept |= table.counted
     clusters_kept = len(np.unique(codes[kept]))
-    sums = [(cluster_totals(models[model].zeroed[kept], codes[kept]), score) for model in order]
-    drawn = joint_resamples(sums, resamples=resamples, seed=SEED)
-    bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
-
     pairs = _all_pairs(order, models, column.metric, codes)
-    different = _different_models(pairs)
-    letters = compact_letters(different, order)
-    bounds = with_tied_ranks(bounds, order, different)
-    ranked = []
-    for model, bound in zip(order, bounds, strict=True):
-        best, worst = bound or (None, None)
-        value = sign * models[model].value
-        better = sum(sign * table.value > value for table in models.values())
-        ranked.append(
-            Ranked(model=model, rank=1 + better, best=best, worst=worst, letters=letters[model])
-        )
+    # items that count for no model, and their clusters, are not resampled
+    resampled = [models[model].zeroed[kept] for model in order]
+    bounds = _rank_bounds(column, resampled, codes[kept], resamples)
     return Ranking(
         column=column,
         items=int(np.count_nonzero(kept)),
         clusters=clusters_kept,
         cluster=load_spec(column.task).benchmark.cluster,
         signature=signature,
-        ranked=tuple(ranked),
+        ranked=_ranked_models(column, order, models, bounds, pairs),
         pairs=pairs,
         detectable=_detectable_difference(pairs),
         warning=_ranking_warning(clusters_kept, pairs),
         unranked=dict(sorted(reasons.items())),
     )
+
+
+def _rank_bounds(
+    column: BoardColumn, tables: Sequence[Array], codes: npt.NDArray[np.intp], resamples: int
+) -> list[RankBounds | None]:
+    """The interval of each model's rank, by resampling clusters jointly for all models."""
+    score = get_metric(column.metric).score
+    sums = [(cluster_totals(table, codes), score) for table in tables]
+    drawn = joint_resamples(sums, resamples=resamples, seed=SEED)
+    return rank_intervals(drawn, higher_is_better=column.higher_is_better)
+
+
+def _ranked_models(
+    column: BoardColumn,
+    order: Sequence[str],
+    models: Mapping[str, _ModelTable],
+    bounds: Sequence[RankBounds | None],
+    pairs: Sequence[Pair],
+) -> tuple[Ranked, ...]:
+    """The models with their ranks, intervals and letters, in ``order``."""
+    different = _different_models(pairs)
+    letters = compact_letters(different, order)
+    sign = 1 if column.higher_is_better else -1
+    values = np.array([sign * models[model].value for model in order])
+    ranked = []
+    for place, bound in enumerate(with_tied_ranks(bounds, order, different)):
+        model = order[place]
+        best, worst = bound or (None, None)
+        better = int(np.count_nonzero(values > values[place]))
+        ranked.append(
+            Ranked(model=model, rank=1 + better, best=best, worst=worst, letters=letters[model])
+        )
+    return tuple(ranked)
 
 
 def _model_table(table: Array, metric: str) -> _ModelTable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -89,16 +90,8 @@ def compare_pairs(
     Raises:
         UsageError: the runs share no group of several tasks with a metric.
     """
-    runs = [run for pair in pairs for run in pair]
-    shared = set.intersection(*(set(run.entries) for run in runs))
-    group_metrics: list[_GroupMetric] = []
-    for name in sorted(shared) if group is None else [group]:
-        tasks = [task for task in leaf_tasks(name) if task in shared]
-        is_shared_group = name in shared and load_spec(name).kind == "group"
-        if is_shared_group and len(tasks) > 1:
-            group_metrics += _group_metrics(runs, name, tasks, metric)
-    if not group_metrics:
-        raise _nothing_shared(shared, group, metric)
+    runs = list(chain.from_iterable(pairs))
+    group_metrics = _shared_group_metrics(runs, group, metric)
     tests: list[LeaningTest] = []
     for group_metric in group_metrics:
         differences: list[TaskDifference] = []
@@ -109,6 +102,27 @@ def compare_pairs(
                 progress(done, len(group_metrics) * len(pairs))
         tests.append(_leaning_test(group_metric, differences))
     return tests
+
+
+def _shared_group_metrics(
+    runs: Sequence[ScoredRun], group: str | None, metric: str | None
+) -> list[_GroupMetric]:
+    """The groups of several tasks, and their metrics, that all runs have.
+
+    Raises:
+        UsageError: there are none, or not the ``group`` or ``metric`` asked for.
+    """
+    shared = set.intersection(*[set(run.entries) for run in runs])
+    names = sorted(shared) if group is None else [group]
+    group_metrics: list[_GroupMetric] = []
+    for name in names:
+        tasks = [task for task in leaf_tasks(name) if task in shared]
+        is_shared_group = name in shared and load_spec(name).kind == "group"
+        if is_shared_group and len(tasks) > 1:
+            group_metrics += _group_metrics(runs, name, tasks, metric)
+    if not group_metrics:
+        raise _nothing_shared(shared, group, metric)
+    return group_metrics
 
 
 def _group_metrics(

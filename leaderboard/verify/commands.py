@@ -72,9 +72,9 @@ def _score_commands(manifest: RunManifest) -> Iterator[str]:
         options.append(f"--epoch {_word(epoch)}")
     names = list(manifest.tasks) if layout == "lmms-eval" else _named_tasks(manifest)
     for name in names:
-        file = (
-            predictions.get(name, predictions) if isinstance(predictions, Mapping) else predictions
-        )
+        file = predictions
+        if isinstance(predictions, Mapping):
+            file = predictions.get(name, predictions)
         words = [
             *_environment(manifest),
             f"medtasks score {_word(file)}",

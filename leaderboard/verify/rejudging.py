@@ -60,13 +60,16 @@ class Rejudged(Frozen):
     agreement: AgreementReport
 
     def __str__(self) -> str:
-        remark = "" if self.same_judge else ", another judge than the run's"
-        lacking = f", {self.unanswered:,} not given again" if self.unanswered else ""
-        percent = f" ({self.equal / self.scores:.1%})" if self.scores else ""
         samples = f"{self.samples:,} samples ({self.share:.0%}, seed {self.seed})"
-        equal = f"{self.equal:,} of {self.scores:,} scores equal{percent}"
-        asked = f"asked again of {self.judge}{remark}, on {self.date}"
-        return f"{samples} {asked}: {equal}{lacking}"
+        judge = self.judge
+        if not self.same_judge:
+            judge += ", another judge than the run's"
+        equal = f"{self.equal:,} of {self.scores:,} scores equal"
+        if self.scores:
+            equal += f" ({self.equal / self.scores:.1%})"
+        if self.unanswered:
+            equal += f", {self.unanswered:,} not given again"
+        return f"{samples} asked again of {judge}, on {self.date}: {equal}"
 
 
 Chosen = Mapping[str, list[Sample]]
