@@ -16,16 +16,12 @@ import atexit
 import json
 import os
 import platform
-import random
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,6 +30,8 @@ os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
 os.environ.setdefault("MEDTASKS_DATA", "mini")  # the tasks' facts; the rows are generated
 
 import nltk
+from kvasir_rows import LEVEL_SIZES, Row, generate
+from published_recipe import Compute, published_recipe
 
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.kvasir_vqa_x1 import documents
@@ -48,176 +46,7 @@ from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.run_record import RunRecord
 
-LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}
-QUESTIONS_PER_IMAGE = 24
 TOLERANCE = 1e-9
-
-COLORS = [
-    "pink",
-    "red",
-    "white",
-    "yellow",
-    "brown",
-    "pink and red",
-    "whitish",
-    "violet",
-    "green",
-    "black",
-]
-PLACES = [
-    "center",
-    "upper-left",
-    "upper-center",
-    "upper-right",
-    "center-left",
-    "center-right",
-    "lower-left",
-]
-PLACES += ["lower-center", "lower-right"]
-COUNTS = ["one", "two", "three", "four", "no", "several"]
-LANDMARKS = ["cecum", "ileum", "pylorus", "z-line", "no anatomical landmark"]
-TOOLS = ["biopsy forceps", "polyp snare", "metal clip", "tube", "injection needle", "no instrument"]
-FINDINGS = [
-    "a polyp",
-    "esophagitis",
-    "ulcerative colitis",
-    "Barrett's esophagus",
-    "hemorrhoids",
-    "no abnormality",
-]
-SIZES = ["less than 5 mm", "5 to 10 mm", "11 to 20 mm", "more than 20 mm"]
-POLYPS = ["Paris Ip", "Paris Is", "Paris IIa", "Paris IIa+c", "no polyp"]
-YES_NO = ["", "not "]
-
-# class slug -> (phrasings with one slot, values of the slot)
-CLASSES: dict[str, tuple[list[str], list[str]]] = {
-    "polyp_type": (["the polyp is classified as {}", "a polyp of type {} is visible"], POLYPS),
-    "polyp_removal_status": (["the polyps have {}been removed", "removal is {}complete"], YES_NO),
-    "text_presence": (
-        ["text is {}present in the image", "written text does {}appear on screen"],
-        YES_NO,
-    ),
-    "box_artifact_presence": (
-        ["a green and black box artifact is {}visible", "the box is {}shown"],
-        YES_NO,
-    ),
-    "landmark_presence": (
-        ["the landmark identified is the {}", "evidence of {} can be seen"],
-        LANDMARKS,
-    ),
-    "abnormality_color": (["the abnormality appears {}", "its color is predominantly {}"], COLORS),
-    "polyp_count": (["{} polyps were identified", "there are {} polyps in the image"], COUNTS),
-    "instrument_location": (["the instrument is located in the {}", "the tool lies {}"], PLACES),
-    "procedure_type": (
-        ["the image was taken during a {}", "the procedure is a {}"],
-        ["gastroscopy", "colonoscopy"],
-    ),
-    "instrument_presence": (["{} is present", "the image shows {}"], TOOLS),
-    "abnormality_presence": (
-        ["{} was detected", "findings consistent with {} are noted"],
-        FINDINGS,
-    ),
-    "finding_presence": (
-        ["the image does {}contain any finding", "findings are {}present"],
-        YES_NO,
-    ),
-    "finding_count": (["{} findings are present", "a total of {} findings were noted"], COUNTS),
-    "instrument_count": (
-        ["{} instruments are in view", "the image contains {} instruments"],
-        COUNTS,
-    ),
-    "abnormality_location": (
-        ["the abnormality is in the {} region", "it is found in the {}"],
-        PLACES,
-    ),
-    "landmark_color": (["the anatomical landmark is {}", "the landmark shows a {} color"], COLORS),
-    "landmark_location": (
-        ["the anatomical landmark lies in the {}", "it sits in the {} area"],
-        PLACES,
-    ),
-    "polyp_size": (["the polyp measures {}", "its estimated size is {}"], SIZES),
-}
-OPENINGS = [
-    "",
-    "On inspection, ",
-    "In this endoscopic view, ",
-    "The image shows that ",
-    "Evaluation reveals that ",
-]
-OPENINGS += ["As seen in the frame, ", "During the examination, ", "Upon review: ", "Here, "]
-LINKS = [", and ", "; ", ", while ", ". Additionally, ", ", with the note that "]
-SWAPS = {
-    "identified": "detected",
-    "present": "visible",
-    "image": "picture",
-    "located": "situated",
-    "shows": "displays",
-}
-SWAPS |= {
-    "polyp": "growth",
-    "polyps": "polyp",
-    "seen": "observed",
-    "detected": "found",
-    "contains": "includes",
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One scored sample."""
-
-    prediction: str
-    reference: str
-    level: int
-    classes: tuple[str, ...]
-    image: str
-
-
-def generate(rows: int, seed: int) -> list[Row]:
-    """Rows with the published share of levels; the prediction is the reference after a few random
-    edits.
-    """
-    draw = random.Random(seed)
-    total = sum(LEVEL_SIZES.values())
-    levels = [
-        level for level, size in LEVEL_SIZES.items() for _ in range(round(size * rows / total))
-    ]
-    made = []
-    for number, level in enumerate((levels + [3] * rows)[:rows]):
-        names = [name for name in CLASSES if level == 1 or name != "finding_presence"]
-        classes = tuple(draw.choices(names, k=level))  # a class may be named twice, as in the data
-        clauses = [
-            (draw.choice(CLASSES[name][0]), draw.choice(CLASSES[name][1]), name) for name in classes
-        ]
-        frame = draw.choice(OPENINGS), draw.choice(LINKS)
-        reference = sentence([text.format(value) for text, value, _ in clauses], *frame)
-        prediction = reference
-        if draw.random() > 0.15:
-            guesses = []
-            for text, value, name in clauses:
-                wrong = draw.random() < 0.35
-                phrasing = draw.choice(CLASSES[name][0]) if draw.random() < 0.4 else text
-                guesses.append(phrasing.format(draw.choice(CLASSES[name][1]) if wrong else value))
-            frame = (draw.choice(OPENINGS), draw.choice(LINKS)) if draw.random() < 0.5 else frame
-            words = sentence(guesses, *frame).split()
-            words = [SWAPS.get(word, word) if draw.random() < 0.4 else word for word in words]
-            prediction = " ".join(word for word in words if draw.random() > 0.04)
-        made.append(
-            Row(
-                prediction,
-                reference,
-                level,
-                classes,
-                f"image{number % -(-rows // QUESTIONS_PER_IMAGE)}",
-            )
-        )
-    return made
-
-
-def sentence(clauses: list[str], opening: str, link: str) -> str:
-    """The clauses as one capitalized answer."""
-    text = opening + link.join(clauses) + "."
-    return text[0].upper() + text[1:]
 
 
 def groups_of(rows: list[Row]) -> dict[str, list[int]]:
@@ -227,68 +56,6 @@ def groups_of(rows: list[Row]) -> dict[str, list[int]]:
         for key in {f"level {row.level}", *(f"class {name}" for name in row.classes)}:
             groups.setdefault(key, []).append(number)
     return groups
-
-
-Compute = Callable[[list[str], list[str]], dict[str, float]]
-
-
-def published_recipe() -> tuple[dict[str, Compute], str]:
-    """``evaluate`` metrics by name as functions of (predictions, references), and where they came
-    from.
-    """
-    import evaluate
-
-    def loaded(source: Callable[[str], str]) -> dict[str, Any]:
-        return {
-            name: evaluate.load(source(name))
-            for name in ("rouge", "meteor", "chrf", "bleu", "exact_match")
-        }
-
-    try:
-        modules, origin = loaded(lambda name: name), "the hub's modules"
-    except (
-        Exception
-    ) as error:  # whatever a missing hub raises: connection, cache and offline errors
-        local = Path(__file__).parent / "hf_metrics"
-        modules = loaded(lambda name: str(local / name))
-        origin = f"local modules of `performance/hf_metrics` (the hub: {type(error).__name__})"
-
-    def rouge(aggregated: bool, predictions: list[str], references: list[str]) -> dict[str, float]:
-        types = ["rouge1", "rouge2", "rougeL"]
-        got = modules["rouge"].compute(
-            predictions=predictions,
-            references=references,
-            rouge_types=types,
-            use_aggregator=aggregated,
-        )
-        return {
-            name: float(sum(value) / len(value)) if not aggregated else value
-            for name, value in got.items()
-        }
-
-    def single(
-        name: str, key: str, predictions: list[str], references: list[str], **options: Any
-    ) -> dict[str, float]:
-        module = modules["chrf" if name == "chrf++" else name]
-        return {
-            name: float(
-                module.compute(predictions=predictions, references=references, **options)[key]
-            )
-        }
-
-    def exact(predictions: list[str], references: list[str]) -> dict[str, float]:
-        sides = ([text.strip().lower() for text in side] for side in (predictions, references))
-        return single("exact_match", "exact_match", *sides)
-
-    return {
-        "rouge": partial(rouge, True),
-        "rouge, no bootstrap": partial(rouge, False),
-        "meteor": partial(single, "meteor", "meteor"),
-        "chrf": partial(single, "chrf", "score"),
-        "chrf++": partial(single, "chrf++", "score", word_order=2),
-        "bleu": partial(single, "bleu", "bleu"),
-        "exact_match": exact,
-    }, origin
 
 
 def run_recipe(
@@ -302,10 +69,10 @@ def run_recipe(
             predictions = [rows[i].prediction for i in members]
             references = [rows[i].reference for i in members]
             begin = time.perf_counter()
-            got = compute(predictions, references)
+            scores = compute(predictions, references)
             seconds.setdefault(entry, {})[key] = time.perf_counter() - begin
             if entry != "rouge":  # a random value; the entry without bootstrap is compared instead
-                for name, value in got.items():
+                for name, value in scores.items():
                     values.setdefault(name, {})[key] = value
     return values, seconds
 
@@ -380,45 +147,34 @@ assert runs and not refused, refused
 def run_ours(folder: Path, cache: Path) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """Values by metric and group, and CPU seconds of each thing that users call."""
     scored, finished = folder.with_name("scored"), folder.with_name("finished")
-    for made in (scored, finished):
-        shutil.rmtree(made, ignore_errors=True)
-    python = [sys.executable]
+    for directory in (scored, finished):
+        shutil.rmtree(directory, ignore_errors=True)
+    score = [sys.executable, "-m", "medtasks", "score"]
     # a finished run has scores; samples without them would all be reported as different
-    cpu_seconds(
-        [*python, "-m", "medtasks", "score", str(folder), "--out", str(finished)],
-        cache.with_name("unused"),
-    )
-    folder = finished
-    collect = [*python, "-c", COLLECT, str(scored), str(cache)]
+    cpu_seconds([*score, str(folder), "--out", str(finished)], cache.with_name("unused"))
+    score_out = [*score, str(finished), "--out", str(scored)]
+    collect = [sys.executable, "-c", COLLECT, str(scored), str(cache)]
     spent = {
-        "`medtasks score DIR --out`, nothing kept": cpu_seconds(
-            [*python, "-m", "medtasks", "score", str(folder), "--out", str(scored)], cache
-        ),
-        "`medtasks score DIR`, again": cpu_seconds(
-            [*python, "-m", "medtasks", "score", str(folder)], cache
-        ),
-        "read for the leaderboard after `medtasks score`": cpu_seconds(
-            [*python, "-c", COLLECT, str(scored), str(cache)], cache
-        ),
+        "`medtasks score DIR --out`, nothing kept": cpu_seconds(score_out, cache),
+        "`medtasks score DIR`, again": cpu_seconds([*score, str(finished)], cache),
+        "read for the leaderboard after `medtasks score`": cpu_seconds(collect, cache),
         "read for the leaderboard, again": cpu_seconds(collect, cache),
     }
-    scores = json.loads((scored / "scores.json").read_text())
-    group = scores["groups"]["kvasir_vqa_x1"]
-    entries = {
-        "overall": group,
-        **{
-            f"level {level}": scores["tasks"][f"kvasir_vqa_x1_level{level}"]
-            for level in LEVEL_SIZES
-        },
-    }
-    entries |= {
-        f"class {name}": part for name, part in group["breakdowns"]["question_class"].items()
-    }
-    values = {
-        name: {key: entry["metrics"][name]["value"] for key, entry in entries.items()}
-        for name in LEXICAL
-    }
-    return values, spent
+    return read_values(json.loads((scored / "scores.json").read_text())), spent
+
+
+def read_values(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Values by metric and group of a ``scores.json``."""
+    overall = scores["groups"]["kvasir_vqa_x1"]
+    groups = {"overall": overall}
+    for level in LEVEL_SIZES:
+        groups[f"level {level}"] = scores["tasks"][f"kvasir_vqa_x1_level{level}"]
+    for name, group in overall["breakdowns"]["question_class"].items():
+        groups[f"class {name}"] = group
+    values: dict[str, dict[str, float]] = {}
+    for name in LEXICAL:
+        values[name] = {key: group["metrics"][name]["value"] for key, group in groups.items()}
+    return values
 
 
 def cpu_seconds(command: list[str], cache: Path) -> float:
@@ -437,13 +193,14 @@ def largest_difference(
     """Largest absolute difference over the groups, by metric; both sides must have the same
     groups.
     """
-    if {name: set(groups) for name, groups in ours.items()} != {
-        name: set(groups) for name, groups in theirs.items()
-    }:
+    if ours.keys() != theirs.keys():
         sys.exit("the two sides scored different metrics or groups")
-    return {
-        name: max(abs(ours[name][key] - theirs[name][key]) for key in ours[name]) for name in ours
-    }
+    largest = {}
+    for name, values in ours.items():
+        if values.keys() != theirs[name].keys():
+            sys.exit("the two sides scored different metrics or groups")
+        largest[name] = max(abs(value - theirs[name][key]) for key, value in values.items())
+    return largest
 
 
 def give_nltk_wordnet() -> None:
@@ -471,9 +228,8 @@ def main() -> None:
     rows = generate(options.rows, options.seed)
     give_nltk_wordnet()
     recipe, origin = published_recipe()
-    run_recipe(
-        generate(50, options.seed + 1), recipe
-    )  # dictionaries and modules are loaded before it is timed
+    # dictionaries and modules are loaded before it is timed
+    run_recipe(generate(50, options.seed + 1), recipe)
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "run"
         write_folder(rows, folder)
@@ -481,14 +237,23 @@ def main() -> None:
         theirs, seconds = run_recipe(rows, recipe)
         spent = time.process_time() - begin - sum(seconds["rouge, no bootstrap"].values())
         cache = Path(parent) / "cache"
-        for made in ("mini-*", "nltk_data"):  # what is made once on a machine, whatever is scored
-            for kept in cache_root().glob(made):
-                shutil.copytree(kept, cache / kept.name)
+        for pattern in ("mini-*", "nltk_data"):  # made once on a machine, whatever is scored
+            for folder_kept in cache_root().glob(pattern):
+                shutil.copytree(folder_kept, cache / folder_kept.name)
         ours, ours_spent = run_ours(folder, cache)
     differences = largest_difference(ours, theirs)
     if max(differences.values()) > TOLERANCE:
         sys.exit(f"the values disagree: {differences}")
     report(rows, origin, seconds, spent, ours_spent, differences)
+
+
+def recipe_metrics() -> dict[str, list[str]]:
+    """Our metrics by the recipe's entry that computes them."""
+    metrics: dict[str, list[str]] = {}
+    for name in LEXICAL:
+        entry = "rouge" if name.startswith("rouge") else name
+        metrics.setdefault(entry, []).append(name)
+    return dict(sorted(metrics.items(), key=lambda item: item[0] != "rouge"))
 
 
 def report(
@@ -514,11 +279,7 @@ def report(
     )
     print(f"`{get_metric('meteor').signature}`\n")
     print("| published recipe | seconds | largest difference |\n|---|---:|---:|")
-    rouge = [name for name in LEXICAL if name.startswith("rouge")]
-    for label, names in {
-        "rouge": rouge,
-        **{name: [name] for name in LEXICAL if name not in rouge},
-    }.items():
+    for label, names in recipe_metrics().items():
         worst = max(differences[name] for name in names)
         print(f"| {label} | {sum(seconds[label].values()):.2f} | {worst:.1e} |")
     print("\n| all metrics and groups | CPU seconds | ratio |\n|---|---:|---:|")

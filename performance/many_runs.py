@@ -24,7 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lexical_scoring import LEVEL_SIZES, SWAPS, Row, generate, write_folder
+from kvasir_rows import LEVEL_SIZES, SWAPS, Row, generate
+from lexical_scoring import write_folder
 
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.catalog.spec import load_spec

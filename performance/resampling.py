@@ -1,6 +1,6 @@
 """Target S2: 1,000 cluster-bootstrap resamples of every corpus metric, and rankings of many models.
 
-On rows shaped like Kvasir-VQA-x1's test set (``lexical_scoring.generate``). The slow side scores
+On rows shaped like Kvasir-VQA-x1's test set (``kvasir_rows.generate``). The slow side scores
 each resample anew from its texts, with our own batched scorer (which is quicker than the published
 recipe); it is timed on a few resamples and scaled to 1,000. Both sides see the same resamples, and
 their scores must agree before any time is printed.
@@ -17,7 +17,7 @@ import sys
 import time
 
 import numpy as np
-from lexical_scoring import Row, generate
+from kvasir_rows import Row, generate
 from medtasks.leaderboard.rank.rankings import rank_models
 from medtasks.leaderboard.schema.board import BoardColumn
 
