@@ -90,7 +90,8 @@ def run(output: Path) -> dict[str, int]:
 
 def prepared(folder: Path, size: int) -> Path:
     """Prepared data of ``size`` documents."""
-    from prepare_paths import PER_IMAGE, VARIETY, jsonl, kvasir_rows, linked, picture
+    from generated_files import jsonl, linked, picture
+    from generated_releases import PER_IMAGE, VARIETY, kvasir_rows
 
     from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 

@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import dataclass
 
 import numpy as np
 from kvasir_rows import Row, generate
@@ -40,16 +41,18 @@ def drawn_rows(clusters: list[str], resamples: int) -> list[list[int]]:
         members[name].append(row)
     generator = np.random.Generator(np.random.PCG64(SEED))
     counts = generator.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
-    return [
-        [row for name, count in zip(names, line, strict=True) for row in members[name] * int(count)]
-        for line in counts
-    ]
+    resampled = []
+    for cluster_counts in counts.tolist():
+        rows: list[int] = []
+        for name, count in zip(names, cluster_counts, strict=True):
+            rows += members[name] * count
+        resampled.append(rows)
+    return resampled
 
 
 def scored_anew(rows: list[Row], chosen: list[int]) -> dict[str, float]:
     """Every metric's corpus score of the chosen rows, from their texts."""
-    texts = [[getattr(rows[row], side) for row in chosen] for side in ("prediction", "reference")]
-    tables = lexical_statistics(list(zip(texts[0], texts[1], strict=True)))
+    tables = lexical_statistics([(rows[row].prediction, rows[row].reference) for row in chosen])
     return {name: corpus_score(get_metric(name), table) for name, table in tables.items()}
 
 
@@ -83,12 +86,82 @@ def verdicts(rows: int, count: int, seed: int) -> dict[str, Array]:
     """Right and wrong answers of models that are right in 40 to 60 % of the rows."""
     draw = np.random.default_rng(seed)
     ease = draw.random(rows)
-    return {
-        f"model{number:03d}": np.column_stack(
-            [(ease + draw.random(rows)) / 2 < 0.45 + 0.1 * number / count, np.ones(rows)]
-        ).astype(np.float64)
-        for number in range(count)
-    }
+    models = {}
+    for number in range(count):
+        is_right = (ease + draw.random(rows)) / 2 < 0.45 + 0.1 * number / count
+        models[f"model{number:03d}"] = np.column_stack([is_right, np.ones(rows)]).astype(np.float64)
+    return models
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Scores ``(metrics, resamples)`` of the same resamples, and the seconds they took: in one
+    call, one metric after another, and scored anew.
+    """
+
+    scores: Array
+    together: float
+    alone: float
+    anew: float
+    difference: float
+
+
+def timed(rows: list[Row], tables: dict[str, Array], resamples: int, anew: int) -> Timed:
+    """Both sides; the slow one is timed on ``anew`` resamples and scaled."""
+    clusters = [row.image for row in rows]
+    begin = time.perf_counter()
+    entries = [(cluster_totals(tables[name], clusters), get_metric(name).score) for name in LEXICAL]
+    scores = joint_resamples(entries, resamples=resamples, seed=SEED)
+    together = time.perf_counter() - begin
+
+    begin = time.perf_counter()
+    for name in LEXICAL:
+        entry = cluster_totals(tables[name], clusters), get_metric(name).score
+        joint_resamples([entry], resamples=resamples, seed=SEED)
+    alone = time.perf_counter() - begin
+
+    drawn = drawn_rows(clusters, resamples)[:anew]
+    begin = time.perf_counter()
+    scores_anew = [scored_anew(rows, chosen) for chosen in drawn]
+    seconds_anew = (time.perf_counter() - begin) / len(drawn) * resamples
+    difference = 0.0
+    for resample, metrics in enumerate(scores_anew):
+        for place, name in enumerate(LEXICAL):
+            difference = max(difference, abs(metrics[name] - scores[place, resample]))
+    return Timed(scores, together, alone, seconds_anew, difference)
+
+
+def print_scoring(timing: Timed, anew: int) -> None:
+    """The table of both sides."""
+    slow, alone, together = timing.anew, timing.alone, timing.together
+    print("| all metrics | s | ratio |\n|---|---:|---:|")
+    print(f"| scored anew per resample ({anew} timed, scaled) | {slow:,.0f} | 1 |")
+    print(f"| `joint_resamples`, one metric after another | {alone:.2f} | {slow / alone:,.0f} |")
+    print(f"| `joint_resamples`, one set of draws | {together:.2f} | {slow / together:,.0f} |")
+    is_met = alone <= TARGET_SECONDS and slow / alone >= TARGET_RATIO
+    target = f"target (at least {TARGET_RATIO}×, under {TARGET_SECONDS} s)"
+    print(
+        f"\nlargest difference of the two sides: {timing.difference:.1e}; "
+        f"{target}: {'met' if is_met else 'MISSED'}\n"
+    )
+
+
+def print_rankings(
+    tables: dict[str, Array], clusters: list[str], models: int, resamples: int, seed: int
+) -> None:
+    """The table of rankings of so many models by several metrics."""
+    pairs = models * (models - 1) // 2
+    print(f"| ranking of {models} models, {pairs} pairs | s |\n|---|---:|")
+    for name in ("rougeL", "chrf++", "bleu"):
+        entries = models_like(tables[name], models, seed)
+        print(f"| {name} | {timed_ranking(name, entries, clusters, resamples):.2f} |")
+    answers = verdicts(len(clusters), models, seed)
+    print(f"| accuracy | {timed_ranking('accuracy', answers, clusters, resamples):.2f} |")
+    judged = {name: table * [0.7, 1] for name, table in answers.items()}
+    for number, table in enumerate(judged.values()):
+        table[number::150] = np.nan  # every model lacks other verdicts
+    seconds = timed_ranking("judged_accuracy", judged, clusters, resamples)
+    print(f"| judged_accuracy, each model lacking other verdicts | {seconds:.2f} |")
 
 
 def main() -> None:
@@ -105,64 +178,18 @@ def main() -> None:
     rows = generate(options.rows, options.seed)
     clusters = [row.image for row in rows]
     tables = lexical_statistics([(row.prediction, row.reference) for row in rows])
-    scored_anew(
-        rows, list(range(min(50, len(rows))))
-    )  # dictionaries are loaded before either side is timed
-
-    begin = time.perf_counter()
-    entries = [(cluster_totals(tables[name], clusters), get_metric(name).score) for name in LEXICAL]
-    drawn = joint_resamples(entries, resamples=options.resamples, seed=SEED)
-    together = time.perf_counter() - begin
-    begin = time.perf_counter()
-    for name in LEXICAL:
-        entry = cluster_totals(tables[name], clusters), get_metric(name).score
-        joint_resamples([entry], resamples=options.resamples, seed=SEED)
-    alone = time.perf_counter() - begin
-
-    chosen = drawn_rows(clusters, options.resamples)[: options.anew]
-    begin = time.perf_counter()
-    anew = [scored_anew(rows, rows_drawn) for rows_drawn in chosen]
-    once = (time.perf_counter() - begin) / len(chosen)
-    worst = max(
-        abs(scores[name] - drawn[place, number])
-        for number, scores in enumerate(anew)
-        for place, name in enumerate(LEXICAL)
-    )
-    if worst > TOLERANCE:
-        sys.exit(f"the two sides disagree by {worst}")
-
-    slow = once * options.resamples
-    print(f"{len(rows):,} rows of {len(set(clusters))} images, {len(LEXICAL)} metrics, ", end="")
+    # dictionaries are loaded before either side is timed
+    scored_anew(rows, list(range(min(50, len(rows)))))
+    timing = timed(rows, tables, options.resamples, options.anew)
+    if timing.difference > TOLERANCE:
+        sys.exit(f"the two sides disagree by {timing.difference}")
     print(
-        f"{options.resamples:,} resamples; {os.cpu_count()} cores, {platform.machine()}, ", end=""
+        f"{len(rows):,} rows of {len(set(clusters))} images, {len(LEXICAL)} metrics, "
+        f"{options.resamples:,} resamples; {os.cpu_count()} cores, {platform.machine()}, "
+        f"Python {platform.python_version()}, numpy {np.__version__}\n"
     )
-    print(f"Python {platform.python_version()}, numpy {np.__version__}\n")
-    print("| all metrics | s | ratio |\n|---|---:|---:|")
-    print(f"| scored anew per resample ({len(chosen)} timed, scaled) | {slow:,.0f} | 1 |")
-    print(f"| `joint_resamples`, one metric after another | {alone:.2f} | {slow / alone:,.0f} |")
-    print(f"| `joint_resamples`, one set of draws | {together:.2f} | {slow / together:,.0f} |")
-    met = alone <= TARGET_SECONDS and slow / alone >= TARGET_RATIO
-    print(
-        f"\nlargest difference of the two sides: {worst:.1e}; target (at least {TARGET_RATIO}×, "
-        f"under ",
-        end="",
-    )
-    print(f"{TARGET_SECONDS} s): {'met' if met else 'MISSED'}\n")
-
-    count = options.models
-    print(f"| ranking of {count} models, {count * (count - 1) // 2} pairs | s |\n|---|---:|")
-    for name in ("rougeL", "chrf++", "bleu"):
-        seconds = timed_ranking(
-            name, models_like(tables[name], count, options.seed), clusters, options.resamples
-        )
-        print(f"| {name} | {seconds:.2f} |")
-    answers = verdicts(len(rows), count, options.seed)
-    print(f"| accuracy | {timed_ranking('accuracy', answers, clusters, options.resamples):.2f} |")
-    judged = {name: table * [0.7, 1] for name, table in answers.items()}
-    for number, table in enumerate(judged.values()):
-        table[number::150] = np.nan  # every model lacks other verdicts
-    seconds = timed_ranking("judged_accuracy", judged, clusters, options.resamples)
-    print(f"| judged_accuracy, each model lacking other verdicts | {seconds:.2f} |")
+    print_scoring(timing, min(options.anew, options.resamples))
+    print_rankings(tables, clusters, options.models, options.resamples, options.seed)
 
 
 if __name__ == "__main__":
