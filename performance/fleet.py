@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kills import Outcome, contents, differing
+from kill_outcome import Outcome, contents, differing
 from medtasks.adapters._base import MedtasksAdapter
 from medtasks.adapters._requests import ChatRequest
 from memory import prepared

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import ZipFile
 
-from kills import Moment, forked
+from forked_command import Moment, forked
 
 GROUP = "kvasir_vqa_x1"
 RESULT = "result"
