@@ -37,13 +37,13 @@ class MarkedYaml:
 @lru_cache(maxsize=256)  # many tasks include the same file
 def parse_yaml(text: str, path: Path) -> MarkedYaml:
     """The values and lines of ``text``, the content of the file ``path``."""
-    reader = _Reader(path)
+    reader = _MarkedReader(path)
     content = reader.read(text)
     return MarkedYaml(content, reader.lines, reader.defects)
 
 
 @dataclass
-class _Reader:
+class _MarkedReader:
     """Reads one text, and collects lines and defects on the way."""
 
     path: Path

@@ -190,7 +190,7 @@ class MetricEntry(TaskKeys):
     higher_is_better: bool
 
 
-class Step(TaskKeys):
+class FilterStep(TaskKeys):
     """One filter; it takes no arguments (option letters come from ``Benchmark.options``)."""
 
     function: NameOrFunction
@@ -200,7 +200,7 @@ class Pipeline(TaskKeys):
     """The one entry of ``filter_list``; results are kept under its name."""
 
     name: Literal["medtasks"]
-    filter: Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
+    filter: Annotated[tuple[FilterStep, ...], Field(strict=False, min_length=1)]
 
 
 class Templates(TaskKeys, extra="allow"):

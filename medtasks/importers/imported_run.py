@@ -15,7 +15,7 @@ from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
 from medtasks.importers.given_verdicts import ImportedJudge, with_given_verdicts
-from medtasks.importers.matching import Joined, join, number_and_places
+from medtasks.importers.matching import MatchedPredictions, join, number_and_places
 from medtasks.importers.prediction_files import read_predictions
 from medtasks.importers.predictions import Prediction
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, now, versions
@@ -134,7 +134,7 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
 
 
 def _nothing_matches(
-    file: PredictionFile, predictions: Sequence[Prediction], joined: Joined
+    file: PredictionFile, predictions: Sequence[Prediction], joined: MatchedPredictions
 ) -> DataError:
     """The error of a file of which no prediction matches a document."""
     of_the_task = len(predictions) - len(joined.of_other_tasks)
@@ -152,7 +152,7 @@ def _nothing_matches(
 
 
 def _scored_task(
-    task: str, documents: Sequence[Document], joined: Joined, problems: list[str]
+    task: str, documents: Sequence[Document], joined: MatchedPredictions, problems: list[str]
 ) -> tuple[list[Sample], TaskFacts] | None:
     """The scored samples of a task and the facts for the manifest; None without a prediction.
 

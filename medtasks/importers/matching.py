@@ -18,7 +18,7 @@ _BySample: TypeAlias = dict[str, list[Prediction]]
 
 
 @dataclass(frozen=True)
-class Joined:
+class MatchedPredictions:
     """Predictions ``answered`` by sample id, and what is not used.
 
     Ids are in the order of the documents, predictions in that of the file. All predictions for a
@@ -114,7 +114,7 @@ def join(
     predictions: Sequence[Prediction],
     documents: Sequence[Mapping[str, Any]],
     tasks: Collection[str] = (),
-) -> Joined:
+) -> MatchedPredictions:
     """Match predictions with documents.
 
     A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in
@@ -162,7 +162,7 @@ def join(
             ambiguous.update(sample_ids)
     duplicates = _duplicates(answered)
     repeated = _answer_repeated_rows(answered, index)
-    return Joined(
+    return MatchedPredictions(
         missing=[sample_id for sample_id, several in answered.items() if not several],
         unmatched=unmatched,
         strange=strange,

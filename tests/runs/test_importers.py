@@ -20,7 +20,7 @@ from medtasks.catalog.records import Where
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.importers.imported_run import PredictionFile, score_predictions
-from medtasks.importers.matching import Joined, join
+from medtasks.importers.matching import MatchedPredictions, join
 from medtasks.importers.prediction_files import LAYOUTS, read_predictions, recognise
 from medtasks.importers.predictions import Prediction
 from medtasks.scoring.verified_runs import scored_record
@@ -219,7 +219,7 @@ def read(path: Path, layout: Any, **columns: str) -> list[Prediction]:
     return read_predictions(path, layout, columns)
 
 
-def responses(joined: Joined) -> dict[str, str]:
+def responses(joined: MatchedPredictions) -> dict[str, str]:
     return {
         sample_id: predictions[0].response for sample_id, predictions in joined.answered.items()
     }
@@ -239,7 +239,7 @@ def test_each_layout_is_recognised_and_joins_completely_in_any_order(
     layout = recognise(path)
     assert layout == written.partition(" ")[0]
     joined = join(read(path, layout), documents)
-    assert joined == Joined([], [], [], [], [], joined.answered, [])
+    assert joined == MatchedPredictions([], [], [], [], [], joined.answered, [])
     assert list(responses(joined).items()) == [(one["sample_id"], said(one)) for one in documents]
 
 
