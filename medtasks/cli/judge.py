@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import bars, table, write
+from medtasks.cli.console import table, write
 from medtasks.cli.help import PlainCommand
+from medtasks.cli.judge_progress import judge_progress
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.text import counted
 
 if TYPE_CHECKING:
-    from medtasks.judge.client import Spent
     from medtasks.judge.judged import Judged
-    from medtasks.judge.judging_report import Progress
-    from medtasks.judge.settings import JudgeConfig, JudgeSettings
+    from medtasks.judge.settings import JudgeConfig
     from medtasks.runs.agreement_report import AgreementReport
     from medtasks.runs.manifest import RunManifest
+    from medtasks.runs.samples import Sample
 
 LONGEST_LINE = 2**26
 """Bytes of a line in an export."""
@@ -141,27 +139,40 @@ def _judge_run(
     folder: Path, config: JudgeConfig, human: Path | None, export: Path | None, *, again: bool
 ) -> Judged:
     """Judge a run, export the verdicts, and replace the run's scores."""
-    from medtasks.judge.judge_run import judge_all
     from medtasks.judge.verdict_export import export_verdicts
     from medtasks.scoring.kept_runs import is_known_as_scored
     from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_folder import read_run
-    from medtasks.scoring.verified_runs import with_documents_of_data
 
     as_scored = is_known_as_scored(folder, user_store())
-    with without_garbage_collection():
-        manifest, submitted = read_run(folder)
-        samples = with_documents_of_data(manifest, submitted)
-        del submitted
-    with _progress(config) as progress:
-        judged = judge_all(samples, config, manifest, human=human, again=again, progress=progress)
-    del samples  # `judged` has copies of them
+    manifest, judged = _judged_samples(folder, config, human, again=again)
     if export is not None:
         lines = export_verdicts(judged, config, export)
         write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")
     if judged.report:
         _replace_scores(folder, manifest, judged, keep=as_scored)
     return judged
+
+
+def _judged_samples(
+    folder: Path, config: JudgeConfig, human: Path | None, *, again: bool
+) -> tuple[RunManifest, Judged]:
+    """The manifest of a run, and its samples with their verdicts."""
+    from medtasks.judge.judge_run import judge_all
+
+    manifest, samples = _samples_to_judge(folder)
+    with judge_progress(config) as progress:
+        judged = judge_all(samples, config, manifest, human=human, again=again, progress=progress)
+    return manifest, judged
+
+
+@without_garbage_collection()
+def _samples_to_judge(folder: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
+    """The manifest of a run, and its samples with the references of the data prepared here."""
+    from medtasks.scoring.run_folder import read_run
+    from medtasks.scoring.verified_runs import with_documents_of_data
+
+    manifest, submitted = read_run(folder)
+    return manifest, with_documents_of_data(manifest, submitted)
 
 
 def _require_place(export: Path) -> None:
@@ -237,54 +248,3 @@ def _is_export(path: Path) -> bool:
         return {"rubric", "judge", "answers"} <= set(json.loads(line))
     except (ValueError, TypeError, RecursionError):
         return False
-
-
-@contextmanager
-def _progress(config: JudgeConfig) -> Iterator[Progress]:
-    """A progress bar per rubric and judge on standard error, with rate, tokens, cost and remaining
-    time.
-
-    Plain lines if that is not a terminal. Both show why a judge does not answer.
-    """
-    from rich.progress import TaskID, TextColumn
-
-    from medtasks.judge.judging_report import plain_progress
-
-    print_line = plain_progress()
-    drawn = bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
-    tasks: dict[tuple[str, str], TaskID] = {}
-
-    def update(
-        rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None
-    ) -> None:
-        if trouble is not None:
-            print_line(rubric, judge, done, total, spent, trouble)  # above the bars
-        if (rubric, judge) not in tasks:
-            label = f"{rubric}, {judge}"
-            tasks[rubric, judge] = drawn.add_task(label, total=total, rate="", tokens="")
-        task = tasks[rubric, judge]
-        speed = drawn.tasks[drawn.task_ids.index(task)].speed
-        rate = ""
-        if trouble is not None:
-            rate = "waiting"
-        elif speed is not None:
-            rate = f"{speed:.0f}/s"
-        tokens = _tokens_and_cost(spent, config.judges[judge], remaining=total - done)
-        drawn.update(task, completed=done, total=total, rate=rate, tokens=tokens)
-
-    with drawn:
-        yield print_line if drawn.disable else update
-
-
-def _tokens_and_cost(spent: Spent, settings: JudgeSettings, *, remaining: int) -> str:
-    """What was spent, and about how much the ``remaining`` questions will take; empty without an
-    answer.
-    """
-    if not spent.answered:
-        return ""
-    share = remaining / spent.answered
-    text = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} more"
-    cost = settings.cost(spent.prompt_tokens, spent.completion_tokens)
-    if cost is None:
-        return text
-    return f"{text}; cost {cost:,.2f}, about {cost * share:,.2f} more"

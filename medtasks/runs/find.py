@@ -46,18 +46,18 @@ def is_unfinished(folder: Path) -> bool:
 
 def run_folders(
     path: Path,
-    other: Callable[[Path, list[str], list[str]], None] | None = None,
-    closed: Callable[[OSError], object] | None = None,
+    on_other: Callable[[Path, list[str], list[str]], None] | None = None,
+    on_error: Callable[[OSError], object] | None = None,
 ) -> list[Path]:
     """The result directories at or below ``path``; symbolic links are not followed.
 
     Hidden directories are skipped, except for a run that a crash left aside while it was being
-    replaced: reading it restores it. ``other`` is called with each directory that is not a run's,
-    and the names of its subdirectories and files; ``closed`` with the error for each that cannot be
-    listed.
+    replaced: reading it restores it. ``on_other`` is called with each directory that is not a
+    run's, and the names of its subdirectories and files; ``on_error`` with the error for each that
+    cannot be listed.
     """
     folders: list[Path] = []
-    for directory, subdirectories, files in os.walk(path, onerror=closed):
+    for directory, subdirectories, files in os.walk(path, onerror=on_error):
         current = Path(directory)
         folders += _runs_left_aside(current, subdirectories)
         is_at_top = current == path
@@ -67,8 +67,8 @@ def run_folders(
             subdirectories.clear()  # which `os.walk` then does not enter
             continue
         subdirectories[:] = sorted(name for name in subdirectories if not name.startswith("."))
-        if other is not None:
-            other(current, subdirectories, files)
+        if on_other is not None:
+            on_other(current, subdirectories, files)
     return folders
 
 
