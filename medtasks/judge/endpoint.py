@@ -81,7 +81,8 @@ class Endpoint:
         except openai.APIConnectionError as error:
             # also APITimeoutError, as which the client reports that a connection was refused
             return self._failed_attempt("connection", error.__cause__ or error, again=True)
-        except (aiohttp.ClientError, OSError) as error:  # the client converts only some of them
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            # which the client passes on from its transport, as when a status line is not text
             return self._failed_attempt("connection", error, again=True)
         text = response.content.decode("utf-8", "replace")
         return self._outcome(response.status_code, response.headers, text)

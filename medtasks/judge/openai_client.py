@@ -12,6 +12,7 @@ import certifi
 import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient, DefaultAsyncHttpxClient, Omit
 
+from medtasks.core.errors import UsageError
 from medtasks.judge.reply import LARGEST_REPLY, ReplyTooLarge
 from medtasks.judge.settings import JudgeSettings
 
@@ -51,6 +52,8 @@ class BoundedHttpClient(DefaultAioHttpClient):
             await response.aclose()
         headers = response.headers.copy()
         headers.pop("Content-Encoding", None)
+        # its charset may be a codec that fails, or that unpacks
+        headers.pop("Content-Type", None)
         return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
@@ -64,26 +67,36 @@ async def _bounded_body(response: httpx2.Response) -> bytes:
 
 
 def chat_client(settings: JudgeSettings, key: str | None, proxy: str | None) -> AsyncOpenAI:
-    """A client for single requests, which has no timeout and repeats none."""
+    """A client for single requests, which has no timeout and repeats none.
+
+    Raises:
+        UsageError: the judge's address or its proxy's is malformed.
+    """
     tls = ssl.create_default_context()
     # too, as some Python installations find no others
     tls.load_verify_locations(certifi.where())
-    http_client = BoundedHttpClient(
-        verify=tls,
-        proxy=proxy,
-        trust_env=False,
-        timeout=None,
-        limits=httpx2.Limits(max_connections=settings.in_flight, keepalive_expiry=IDLE),
-        # a redirect would send the prompts to an address that the user did not name
-        follow_redirects=False,
-    )
-    return JudgeOpenAI(
-        base_url=settings.base_url.rstrip("/"),
-        api_key=key or NO_KEY,
-        timeout=None,
-        max_retries=0,
-        http_client=http_client,
-    )
+    try:
+        http_client = BoundedHttpClient(
+            verify=tls,
+            proxy=proxy,
+            trust_env=False,
+            timeout=None,
+            limits=httpx2.Limits(max_connections=settings.in_flight, keepalive_expiry=IDLE),
+            # a redirect would send the prompts to an address that the user did not name
+            follow_redirects=False,
+        )
+        return JudgeOpenAI(
+            base_url=settings.base_url.rstrip("/"),
+            api_key=key or NO_KEY,
+            timeout=None,
+            max_retries=0,
+            http_client=http_client,
+        )
+    except httpx2.InvalidURL as error:
+        raise UsageError(
+            f"the judge's base_url {settings.base_url!r} or its proxy cannot be used ({error}); "
+            "give an address such as http://127.0.0.1:8000/v1."
+        ) from None
 
 
 def batch_client(settings: JudgeSettings, key: str | None) -> AsyncOpenAI:

@@ -246,6 +246,40 @@ def test_a_timeout_is_retried_and_leaves_nothing_for_the_next_request() -> None:
     assert drips.reason("q") == "timeout: no answer within 0.2 s"
 
 
+@pytest.mark.parametrize("charset", ["zlib", "hex", "rot13", "utf-16", "idna", "unknown"])
+def test_the_charset_of_an_error_is_ignored(charset: str) -> None:
+    headers = {"Content-Type": f"text/plain; charset={charset}"}
+    asked = run(TinyEndpoint(Http(500, "no worker", headers)), [question("q")], retries=0)
+    assert asked.reason("q") == "http 500: no worker"
+
+
+@pytest.mark.parametrize(
+    "reply", [b"", b"not HTTP\r\n\r\n", b"HTTP/1.1 200 \xff\r\nContent-Length: 0\r\n\r\n"]
+)
+def test_what_is_not_http_fails_its_request_alone(reply: bytes) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(reply)
+        await writer.drain()
+        writer.close()
+
+    async def main() -> Asked:
+        server = await asyncio.start_server(respond, "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            address = f"http://{host}:{port}/v1"
+            settings = JudgeSettings(base_url=address, model="judge", retries=0)
+            return await ask(JudgeClient(settings), [question("q")])
+
+    assert asyncio.run(main()).reason("q").startswith("connection: ")
+
+
+def test_an_address_that_the_client_cannot_read_is_named() -> None:
+    settings = JudgeSettings(base_url="http://\u00e4_b.invalid/v1", model="judge")
+    with pytest.raises(UsageError, match=r"base_url .* cannot be used"):
+        asyncio.run(ask(JudgeClient(settings), [question("q")]))
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 def test_a_refused_request_fails_at_once_and_ends_all_if_nothing_was_answered_by_an_endpoint_that_shuts_us_out(
     status: int,
