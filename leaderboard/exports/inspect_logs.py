@@ -21,7 +21,7 @@ from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import RunFolder, as_data_error
 
 from ..intake.collect import find_everything
-from ..intake.remove_rows import layout_of
+from ..intake.shown_layouts import layout_of
 from ..schema.numbers import safe_name
 from ..verify.media import picture, shown_media
 from ..verify.model_identity import model_name

@@ -104,19 +104,17 @@ def check_results(
     names = {run.directory: submission_name(run) for run in everything.runs}
     findings = [*_empty_paths(paths, folders), *_unread_directories(paths, everything)]
 
-    checked: dict[Path, _CheckedRun] = {}
-    for number, folder in enumerate(folders):
-        progress(number, len(folders))
-        checked[folder] = _check_folder(folder, names[folder], requirements)
-        findings += checked[folder].findings
     submitted: dict[Path, SubmittedRun] = {}
     scored: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []
-    for folder, run in checked.items():
+    for number, folder in enumerate(folders):
+        progress(number, len(folders))
+        run = _check_folder(folder, names[folder], requirements)
         submitted[folder.resolve()] = SubmittedRun(names[folder], run.tasks)
         if run.scored is not None:
             scored[folder] = run.scored
         rejudged += run.rejudged
+        findings += run.findings
     for finding in check_files(
         paths, submitted, secrets, public=public, demonstration=demonstration
     ):

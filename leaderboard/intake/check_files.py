@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.spec import load_specs
+from medtasks.core.findings import Severity
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted
 from medtasks.runs.find import name_below
 from medtasks.runs.unfinished import SUFFIX as UNFINISHED
 
 from .collect import LOG, MAKE_A_RUN
-from .remove_rows import is_withheld
 from .rules import MOST, SubmissionFinding, problem
+from .shown_layouts import is_withheld
 
 Patterns = Mapping[str, re.Pattern[str]]
 
@@ -108,27 +109,38 @@ def check_files(
         if file.folder is not None or not file.path.is_symlink():
             yield from _texts_in(file.path, where, secrets)
     for folder, log in beside.logs.items():
-        yield problem(
-            "LB103",
-            name_below(folder, paths),
-            f"{log.name} is there without a result directory",
-            expected="a run beside it",
-            fix=f"remove it, or {MAKE_A_RUN}",
-            file=log,
-        )
-    if demonstration:
-        return
-    for (folder, benchmark), files in beside.withheld.items():
-        number = counted(len(files), "file")
-        yield problem(
-            "LB304",
-            name_below(folder, paths),
-            f"beside the results: {number} with prompts of {benchmark} ({files[0].name})",
-            expected="nothing that must not be shared",
-            fix="remove this, or keep the repository private",
-            severity="error" if public else "warning",
-            file=files[0],
-        )
+        yield _log_without_run(log, name_below(folder, paths))
+    if not demonstration:
+        severity: Severity = "error" if public else "warning"
+        for (folder, benchmark), files in beside.withheld.items():
+            yield _withheld_prompts(files, benchmark, name_below(folder, paths), severity)
+
+
+def _log_without_run(log: Path, where: str) -> SubmissionFinding:
+    return problem(
+        "LB103",
+        where,
+        f"{log.name} is there without a result directory",
+        expected="a run beside it",
+        fix=f"remove it, or {MAKE_A_RUN}",
+        file=log,
+    )
+
+
+def _withheld_prompts(
+    files: Sequence[Path], benchmark: str, where: str, severity: Severity
+) -> SubmissionFinding:
+    """The finding about files of one directory with prompts that must not be shared."""
+    number = counted(len(files), "file")
+    return problem(
+        "LB304",
+        where,
+        f"beside the results: {number} with prompts of {benchmark} ({files[0].name})",
+        expected="nothing that must not be shared",
+        fix="remove this, or keep the repository private",
+        severity=severity,
+        file=files[0],
+    )
 
 
 def _beside_runs(

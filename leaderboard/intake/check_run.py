@@ -20,8 +20,8 @@ from medtasks.validate.leaks import leaks
 from ..verify.coverage import release_coverage, released_share
 from ..verify.protocols import protocols_today
 from .check_scores import check_scores
-from .remove_rows import is_withheld, layout_of
 from .rules import AS_WRITTEN, MOST, SubmissionFinding, problem
+from .shown_layouts import is_withheld, layout_of
 from .submission import Submission
 
 
@@ -32,16 +32,16 @@ def check_run(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
     """
     for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
         yield problem("LB207", name, "no installed package has this task")
-    yield from _asked(run)
-    yield from _data(run)
+    yield from _unasked_parts(run)
+    yield from _data_coverage(run)
     for name in run.tasks:
-        yield from _protocol(run, name)
-        yield from _shared_rows(run, name)
+        yield from _changed_protocol(run, name)
+        yield from _unshareable_rows(run, name)
         yield from _leaked_texts(run, name)
     yield from check_scores(run, learned)
 
 
-def _asked(run: Submission) -> Iterator[SubmissionFinding]:
+def _unasked_parts(run: Submission) -> Iterator[SubmissionFinding]:
     """Documents that were not asked, and tasks without media, prompts or responses."""
     settings = run.manifest.settings
     limits = [option for option in ("limit", "offset") if settings.get(option)]
@@ -120,7 +120,7 @@ def _stripped_tasks(run: Submission) -> Iterator[SubmissionFinding]:
         )
 
 
-def _data(run: Submission) -> Iterator[SubmissionFinding]:
+def _data_coverage(run: Submission) -> Iterator[SubmissionFinding]:
     """Miniature data, and releases of which too little is prepared or was asked."""
     enough = f"{run.coverage:.0%} or more"
     for name in run.scored.public.data:  # not those of packages that are not installed
@@ -158,7 +158,7 @@ def _few_items(run: Submission, benchmark: str, enough: str) -> Iterator[Submiss
             )
 
 
-def _protocol(run: Submission, name: str) -> Iterator[SubmissionFinding]:
+def _changed_protocol(run: Submission, name: str) -> Iterator[SubmissionFinding]:
     """The finding about a task whose protocol is not that of today's task file."""
     facts = run.tasks[name]
     if facts.blind:
@@ -201,7 +201,7 @@ def _differing_settings(run: Submission, name: str, facts: TaskFacts) -> list[st
     return differing
 
 
-def _shared_rows(run: Submission, name: str) -> Iterator[SubmissionFinding]:
+def _unshareable_rows(run: Submission, name: str) -> Iterator[SubmissionFinding]:
     """The finding about samples of a task with texts that must not be shared."""
     samples = run.samples[name]
     benchmark = run.tasks[name].benchmark

@@ -14,8 +14,8 @@ from medtasks.scoring.run_record import Difference
 from medtasks.scoring.scores import MetricScore, coverage_text
 
 from ..verify.coverage import is_incomplete
-from .remove_rows import layout_of
 from .rules import MOST, OF_DATA, RULES, SubmissionFinding, problem
+from .shown_layouts import layout_of
 from .submission import Submission
 
 _TOLERANCE = 1e-3
@@ -24,14 +24,14 @@ _TOLERANCE = 1e-3
 
 def check_scores(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
     """Findings about scores of the run; with ``learned``, learned metrics are computed again."""
-    yield from _judged(run)
-    yield from _verified(run)
-    yield from _differences(run)
+    yield from _unjudged_scores(run)
+    yield from _unverified_samples(run)
+    yield from _differing_fields(run)
     if learned:
-        yield from _learned(run)
+        yield from _differing_learned_scores(run)
 
 
-def _judged(run: Submission) -> Iterator[SubmissionFinding]:
+def _unjudged_scores(run: Submission) -> Iterator[SubmissionFinding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
     headline: set[tuple[str, str]] = set()
     for facts in run.tasks.values():
@@ -64,7 +64,7 @@ def _lacks_verdicts(score: MetricScore) -> bool:
     return score.value is None or is_incomplete(score)
 
 
-def _verified(run: Submission) -> Iterator[SubmissionFinding]:
+def _unverified_samples(run: Submission) -> Iterator[SubmissionFinding]:
     """What verification refused, and what it could not verify, other than stripped tasks."""
     unverifiable: dict[str, list[str]] = {}
     for task, verification in run.scored.verification.items():
@@ -85,7 +85,7 @@ def _verified(run: Submission) -> Iterator[SubmissionFinding]:
         yield run.problem("LB402", run.name, observed)
 
 
-def _differences(run: Submission) -> Iterator[SubmissionFinding]:
+def _differing_fields(run: Submission) -> Iterator[SubmissionFinding]:
     """Fields of samples that are not what is computed here.
 
     No code reads them, but whoever opens the files does.
@@ -120,7 +120,7 @@ def _line_of(samples: Sequence[Sample], sample_id: str) -> int:
     raise LookupError(sample_id)
 
 
-def _learned(run: Submission) -> Iterator[SubmissionFinding]:
+def _differing_learned_scores(run: Submission) -> Iterator[SubmissionFinding]:
     """The learned metrics of the run's responses, computed again and compared."""
     for task in run.scored.verification:
         spec, samples = load_spec(task), run.samples[task]

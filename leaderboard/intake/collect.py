@@ -78,9 +78,8 @@ def collect(
     for run in everything.runs:
         links = links_in(run.directory)
         if links:
-            what = "is a link" if len(links) == 1 else "are links"
             name = name_below(run.directory, paths)
-            refused.append(Refused(folder=name, reason=f"{first_names(links)} {what}; {COPY}"))
+            refused.append(Refused(folder=name, reason=_links_reason(links)))
         else:
             runs.append(run)
     store = store or RunStore(None)
@@ -88,13 +87,9 @@ def collect(
     progress(0, len(runs))
     is_counted = _score_ahead(runs, store, progress)
     for number, run in enumerate(runs, start=1):
-        try:
-            scored = scored_run(run, store)
-        except Exception as error:  # untrusted input: one bad run must not hide the others
-            fault = machine_fault(error)
-            if fault is not None:
-                raise fault from error
-            refused.append(Refused(folder=submission_name(run), reason=_refusal(error, run)))
+        scored = _scored_or_refused(run, store)
+        if isinstance(scored, Refused):
+            refused.append(scored)
         else:
             same = by_digest.setdefault(scored.digest, scored)
             # the same one for any order of paths
@@ -102,9 +97,32 @@ def collect(
         if not is_counted:
             progress(number, len(runs))
     in_order = [by_digest[digest] for digest in sorted(by_digest)]
-    shown_refusals = [each.model_copy(update={"folder": shown(each.folder)}) for each in refused]
-    shown_refusals.sort(key=lambda refusal: (refusal.folder, refusal.reason))
-    return in_order, shown_refusals
+    refusals = []
+    for refusal in refused:
+        refusals.append(refusal.model_copy(update={"folder": shown(refusal.folder)}))
+    refusals.sort(key=lambda refusal: (refusal.folder, refusal.reason))
+    return in_order, refusals
+
+
+def _links_reason(links: Sequence[str]) -> str:
+    """The reason why a run with these links is refused."""
+    what = "is a link" if len(links) == 1 else "are links"
+    return f"{first_names(links)} {what}; {COPY}"
+
+
+def _scored_or_refused(run: RunFolder, store: RunStore) -> ScoredRun | Refused:
+    """The run as it is scored here, or why it cannot be read.
+
+    Raises:
+        MachineError: this machine is at fault.
+    """
+    try:
+        return scored_run(run, store)
+    except Exception as error:  # untrusted input: one bad run must not hide the others
+        fault = machine_fault(error)
+        if fault is not None:
+            raise fault from error
+        return Refused(folder=submission_name(run), reason=_refusal(error, run))
 
 
 def _unread_paths(paths: Sequence[Path], everything: Everything) -> list[Refused]:

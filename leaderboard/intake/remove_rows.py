@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.error_kinds import derived_metrics
-from medtasks.benchmarks.layout_parts import columns_of
-from medtasks.benchmarks.layouts import all_layouts
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.items import with_derived
-from medtasks.catalog.spec import load_spec, load_specs
+from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run
 from medtasks.runs.samples import Sample
@@ -23,27 +20,10 @@ from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import Scores
 from medtasks.validate.leaks import texts_in
 
+from .shown_layouts import is_withheld
+
 _LONGEST = 40
-
-
-def layout_of(benchmark: str) -> BoardLayout:
-    """The board layout with the tasks of ``benchmark``, its own or another's.
-
-    Without one, no sample of the benchmark is shown.
-    """
-    layouts = all_layouts()
-    if benchmark in layouts:
-        return layouts[benchmark]
-    tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
-    for layout in layouts.values():
-        if any(column.task in tasks for column in columns_of(layout)):
-            return layout
-    return BoardLayout(benchmark, headline=())
-
-
-def is_withheld(benchmark: str) -> bool:
-    """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
-    return layout_of(benchmark).shows == "nothing"
+"""Characters of the longest text that is kept, such as an option's name."""
 
 
 def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
@@ -89,24 +69,7 @@ class _Stripped:
 def _without_rows(before: RunRecord, *, words: bool) -> _Stripped:
     """The run without what is withheld, but with answers that are ``words``."""
     manifest = before.manifest
-    withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
-    clusters = _cluster_names(before, withheld)
-    left_out: list[str] = []
-    kept: dict[str, Sequence[Sample]] = {}
-    for task, samples in before.samples.items():
-        if task in withheld:
-            fields = _fields_read(task, samples)
-            reason = _reason_to_keep_texts(samples, fields)
-            if reason:
-                left_out.append(f"{task}, because {reason}")
-                continue
-            samples = _stripped_samples(samples, fields, clusters, words=words)
-        alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: samples})
-        changed = _changed_score(before.tasks[task], alone.tasks[task])
-        if changed is None:
-            kept[task] = samples
-        else:
-            left_out.append(_would_change(task, changed))
+    kept, left_out = _stripped_tasks(before, words=words)
     groups = {name: tasks for name, tasks in manifest.groups.items() if kept.keys() >= {*tasks}}
     facts_kept = {task: facts for task, facts in manifest.tasks.items() if task in kept}
     stripped_manifest = manifest.model_copy(update={"tasks": facts_kept, "groups": groups})
@@ -122,12 +85,40 @@ def _without_rows(before: RunRecord, *, words: bool) -> _Stripped:
     return _Stripped(record, left_out)
 
 
+def _stripped_tasks(
+    before: RunRecord, *, words: bool
+) -> tuple[dict[str, Sequence[Sample]], list[str]]:
+    """The samples of the tasks whose scores stay the same, and why other tasks are left out."""
+    manifest = before.manifest
+    withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
+    clusters = _cluster_names(before, withheld)
+    kept: dict[str, Sequence[Sample]] = {}
+    left_out: list[str] = []
+    for task, samples in before.samples.items():
+        if task in withheld:
+            fields = _fields_read(task, samples)
+            reason = _reason_to_keep_texts(samples, fields)
+            if reason:
+                left_out.append(f"{task}, because {reason}")
+                continue
+            samples = _stripped_samples(samples, fields, clusters, words=words)
+        alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: samples})
+        changed = _changed_score(before.tasks[task], alone.tasks[task])
+        if changed is None:
+            kept[task] = samples
+        else:
+            left_out.append(_would_change(task, changed))
+    return kept, left_out
+
+
 def _cluster_names(run: RunRecord, tasks: Collection[str]) -> dict[str, str]:
     """New names of the clusters in the tasks.
 
     They are in the order of the old ones, so that the bootstrap resamples the same clusters.
     """
-    clusters = {sample.cluster for task in tasks for sample in run.samples[task]}
+    clusters: set[str] = set()
+    for task in tasks:
+        clusters.update(sample.cluster for sample in run.samples[task])
     return {name: f"c{number:06d}" for number, name in enumerate(sorted(clusters), start=1)}
 
 

@@ -26,7 +26,7 @@ from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import MetricScore, Scores
 
-from ..intake.remove_rows import layout_of
+from ..intake.shown_layouts import layout_of
 from ..verify.model_identity import model_name
 
 LATEST = 20

@@ -11,7 +11,7 @@ from medtasks.catalog.statuses import status_words
 from medtasks.core.errors import UsageError
 from medtasks.runs.samples import Sample
 
-from ..intake.remove_rows import layout_of
+from ..intake.shown_layouts import layout_of
 from . import selection_sql
 from .addresses import BREAKDOWN_PREFIX, parsed_query
 from .bookmarks import read_bookmarks
