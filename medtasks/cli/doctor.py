@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from rich.console import Console
 
 from medtasks.catalog.benchmark import Benchmark
@@ -70,26 +71,32 @@ def _installed() -> Iterator[Check]:
     requirements = [Requirement(line) for line in requires("medtasks") or ()]
     required = {requirement.name: requirement.specifier for requirement in requirements}
     for name in ("lmms-eval", "torch", "transformers", "bert-score"):
-        fix = f'pip install "{name}{required[name]}"'
-        try:
-            installed = version(name)
-        except PackageNotFoundError:
-            if name == "bert-score":
-                learned = 'pip install "medtasks[learned]"'
-                yield Check(name, "optional", "absent (learned metrics)", learned)
-            else:
-                yield Check(name, "broken", "absent", fix)
-            continue
-        if required[name].contains(installed, prereleases=True):
-            yield Check(name, "ok", installed)
-        else:
-            yield Check(name, "broken", f"{installed}, expected {required[name]}", fix)
+        yield _installed_package(name, required[name])
+    yield _task_hook()
+
+
+def _installed_package(name: str, required: SpecifierSet) -> Check:
+    """Whether a package is installed in a version that ours requires."""
+    fix = f'pip install "{name}{required}"'
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        if name == "bert-score":
+            learned = 'pip install "medtasks[learned]"'
+            return Check(name, "optional", "absent (learned metrics)", learned)
+        return Check(name, "broken", "absent", fix)
+    if required.contains(installed, prereleases=True):
+        return Check(name, "ok", installed)
+    return Check(name, "broken", f"{installed}, expected {required}", fix)
+
+
+def _task_hook() -> Check:
+    """Whether lmms-eval finds our tasks."""
     hooks = {hook.name for hook in entry_points(group="lmms_eval.models")}
     if "medtasks" in hooks:
-        yield Check("task hook", "ok", "lmms_eval lists our tasks")
-    else:
-        missing = "entry point lmms_eval.models is not registered"
-        yield Check("task hook", "broken", missing, "pip install medtasks")
+        return Check("task hook", "ok", "lmms_eval lists our tasks")
+    missing = "entry point lmms_eval.models is not registered"
+    return Check("task hook", "broken", missing, "pip install medtasks")
 
 
 def _packages_with_tasks() -> Iterator[Check]:

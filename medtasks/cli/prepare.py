@@ -40,10 +40,10 @@ class BenchmarkCommands(PlainGroup):
         benchmark = all_benchmarks().get(cmd_name)
         if benchmark is None or benchmark.data.command is None:
             return None
+        prepare = benchmark.data.command
         commands = typer.Typer(add_completion=False, rich_markup_mode=None)
-        commands.command(
-            cmd_name, cls=PlainCommand, epilog=examples(*benchmark.data.command.examples)
-        )(_reporting(benchmark.data.command.run))
+        register = commands.command(cmd_name, cls=PlainCommand, epilog=examples(*prepare.examples))
+        register(_reporting(prepare.run))
         return typer.main.get_command(commands)
 
 
@@ -88,11 +88,12 @@ def _prepare_package(
     yield prepared
 
 
-app.command(
+_register = app.command(
     "package",
     cls=PlainCommand,
     epilog=examples("medtasks prepare package my_benchmark --source data/"),
-)(_reporting(_prepare_package))
+)
+_register(_reporting(_prepare_package))
 
 
 def report(prepared: Prepared) -> None:

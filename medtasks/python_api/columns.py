@@ -85,7 +85,8 @@ ITEMS: Mapping[str, str] = {
     "cluster": STORED["cluster"],
     "samples": "ids of its samples",
     "metric": "name of the metric",
-    "state": "scored, failed (no response), pending (no verdict), awaiting (no judge was asked) or absent",
+    "state": "scored, failed (no response), pending (no verdict), awaiting (no judge was asked) or "
+    "absent",
     "value": "the metric's score for this item, in `unit`; null if there is none",
     "unit": SCORES["unit"],
     "statistics": "sufficient statistics: the score of any set of items is computed from their sum",
