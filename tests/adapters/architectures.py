@@ -11,7 +11,8 @@ from typing import Any
 import torch
 import transformers
 
-from training.tiny import CHAT_TEMPLATE, END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
+from training.tiny import build_tiny_vlm
+from training.tiny_tokenizer import CHAT_TEMPLATE, END_OF_TURN, PADDING, train_tokenizer
 
 __all__ = ["ARCHITECTURES", "build"]
 
