@@ -20,11 +20,9 @@ the KV cache has room for 2,560 tokens.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import platform
-import random
 import resource
 import subprocess
 import sys
@@ -35,13 +33,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))  # training/ is not installed
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault(
-    "VLLM_ENABLE_V1_MULTIPROCESSING", "0"
-)  # hooks and the process's CPU time need the engine in here
+from inference_back_ends import TOKEN, checkpoint, load
 
-TOKEN = 28 * 28  # pixels that become one token
 CONTENDERS = {
     "`huggingface` (harness)": ("huggingface", 1),
     "`huggingface` (harness), batches": ("huggingface", 0),
@@ -52,14 +45,6 @@ CONTENDERS = {
     "`medtasks_vllm`": ("vllm", 512),
 }
 """Who answers, and how many requests at once; 0 stands for those that share their media."""
-ENGINE = {
-    "enforce_eager": True,
-    "block_size": 32,
-    "max_model_len": 2048,
-    "max_num_seqs": 4,
-    "kv_cache_memory_bytes": 20 << 20,
-}
-"""vLLM's settings on a CPU. A token of the checkpoint takes 8 KiB of the KV cache."""
 
 
 @dataclass(frozen=True)
@@ -104,43 +89,15 @@ SHAPES = {
 }
 
 
-def checkpoint(directory: Path, shape: str) -> Path:
-    """A random-weight Qwen2.5-VL of 123 M parameters, of 42 M for the engine, or of the size of the
-    3B one.
-    """
-    from training.tiny import TinyConfig, build_tiny_vlm
-
-    shapes = {
-        "cpu": TinyConfig(
-            vocab_size=8192, hidden_size=768, intermediate_size=2304, layers=12, heads=12, kv_heads=4,
-            vision_hidden_size=480, vision_intermediate_size=1344, vision_depth=8, vision_heads=6,
-            max_pixels=400 * TOKEN, end_gain=0.0,
-        ),
-        "engine": TinyConfig(
-            vocab_size=8192, hidden_size=512, intermediate_size=1536, layers=8, heads=8, kv_heads=2,
-            vision_hidden_size=320, vision_intermediate_size=896, vision_depth=6, vision_heads=5,
-            max_pixels=400 * TOKEN, end_gain=0.0,
-        ),
-        "gpu": TinyConfig(
-            vocab_size=151_936, hidden_size=2048, intermediate_size=11_008, layers=36, heads=16, kv_heads=2,
-            vision_hidden_size=1280, vision_intermediate_size=3420, vision_depth=32, vision_heads=16,
-            max_pixels=400 * TOKEN, end_gain=0.0, dtype="bfloat16",
-        ),
-        "smoke": TinyConfig(end_gain=0.0),
-    }  # fmt: skip
-    return build_tiny_vlm(directory, config=shapes[shape])
-
-
 def documents(work: Work) -> Iterator[dict[str, Any]]:
     """Questions of different lengths; pictures are names, drawn when a request is read."""
     asked = "is it seen at the cecum, and how large is it, and what colour "
     for group in range(work.groups):
         for number in range(work.questions):
+            pictures = work.pictures + work.growth * number
             yield {
                 "sample_id": f"{work.name}-{group}-{number}",
-                "media": [
-                    f"{group}-{place}" for place in range(work.pictures + work.growth * number)
-                ],
+                "media": [f"{group}-{place}" for place in range(pictures)],
                 "tokens": work.tokens,
                 "question": "The image is a single frame. Reply to the question in one sentence of "
                 "plain clinical language. Deal with every part of it.\n\nQuestion: "
@@ -156,9 +113,8 @@ def messages(document: dict[str, Any]) -> list[dict[str, Any]]:
     side = round((document["tokens"] * TOKEN) ** 0.5)
     parts: list[dict[str, Any]] = []
     for name in document["media"]:
-        noise = np.random.default_rng(list(name.encode())).integers(
-            0, 256, (20, 20, 3), dtype=np.uint8
-        )
+        generator = np.random.default_rng(list(name.encode()))
+        noise = generator.integers(0, 256, (20, 20, 3), dtype=np.uint8)
         parts.append({"type": "image", "url": Image.fromarray(noise).resize((side, side))})
     return [{"role": "user", "content": [*parts, {"type": "text", "text": document["question"]}]}]
 
@@ -179,126 +135,6 @@ def requests(name: str, answer: int, rows: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
-def load(
-    kind: str, path: str, batch: int, device: str, dtype: str
-) -> tuple[Any, Counts | EngineCounts]:
-    """The back-end, and what its model is run on."""
-    import torch
-
-    if kind in ("vllm", "vllm_shuffled"):
-        return load_engine(path, batch, device, dtype, shuffled=kind == "vllm_shuffled")
-    if kind in ("ours", "plain"):
-        from medtasks.adapters.vlm import MedtasksVLM
-
-        ours = MedtasksVLM(
-            pretrained=path,
-            device=device,
-            dtype=dtype,
-            batch_size=batch,
-            share_prefix=kind == "ours",
-        )
-        return ours, Counts(ours._model)
-    from transformers import AutoModelForImageTextToText
-
-    name, extra = {
-        "huggingface": ("Huggingface", {}),
-        "qwen2_5_vl": ("Qwen2_5_VL", {"min_pixels": 4 * TOKEN, "max_pixels": 400 * TOKEN}),
-    }[kind]
-    back_end = getattr(importlib.import_module(f"lmms_eval.models.chat.{kind}"), name)
-    peer = back_end(pretrained=path, device=device, device_map=device, batch_size=batch, **extra)
-    precision = getattr(torch, dtype)
-    peer._model = AutoModelForImageTextToText.from_pretrained(
-        path, dtype=precision, device_map=device
-    ).eval()
-    peer.processor = WithoutEmpty(peer.processor)
-    return peer, Counts(peer._model)
-
-
-def load_engine(
-    path: str, batch: int, device: str, dtype: str, *, shuffled: bool
-) -> tuple[Any, EngineCounts]:
-    """``medtasks_vllm``; with ``shuffled``, requests reach vLLM in random order."""
-    from medtasks.adapters.vllm import MedtasksVLLM
-
-    class Shuffled(MedtasksVLLM):
-        def batches(self, requests: Any) -> Any:
-            planned = list(super().batches(requests))
-            for batch in planned:
-                random.Random(0).shuffle(batch)
-            return planned
-
-    settings = ENGINE if device == "cpu" else {"max_model_len": 16384}
-    model = (Shuffled if shuffled else MedtasksVLLM)(
-        pretrained=path, dtype=dtype, batch_size=batch, **settings
-    )
-    return model, EngineCounts(model._model)
-
-
-class WithoutEmpty:
-    """A processor that is not told of media which a prompt does not have."""
-
-    def __init__(self, processor: Any) -> None:
-        self._processor = processor
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._processor, name)
-
-    def __call__(self, **arguments: Any) -> Any:
-        return self._processor(**{name: value for name, value in arguments.items() if value != []})
-
-
-class Counts:
-    """What the modules of a model are run on."""
-
-    def __init__(self, model: Any) -> None:
-        self.pictures = 0
-        self.tokens = 0
-        model.model.visual.register_forward_pre_hook(self._sees, with_kwargs=True)
-        model.model.language_model.register_forward_pre_hook(self._reads, with_kwargs=True)
-
-    def _sees(self, module: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
-        self.pictures += len(kwargs["grid_thw"])
-
-    def _reads(self, module: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
-        rows, tokens, _ = kwargs["inputs_embeds"].shape
-        self.tokens += rows * tokens
-
-    def reset(self) -> None:
-        """Start at zero."""
-        self.pictures = self.tokens = 0
-
-    def prefill(self, generated: int) -> int:
-        """Prompt tokens among those read; ``generated`` is the number of the others."""
-        return self.tokens - generated
-
-
-class EngineCounts:
-    """The same for a model that vLLM runs; prompt tokens are by vLLM's own counters."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self._before = 0
-        self.pictures = 0
-        engine.apply_model(
-            lambda model: model.visual.register_forward_pre_hook(self._sees, with_kwargs=True)
-        )
-
-    def _sees(self, module: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
-        self.pictures += len(kwargs["grid_thw"])
-
-    def _computed(self) -> int:
-        values = {metric.name: getattr(metric, "value", 0) for metric in self._engine.get_metrics()}
-        return int(values["vllm:prefix_cache_queries"] - values["vllm:prefix_cache_hits"])
-
-    def reset(self) -> None:
-        """Start at zero."""
-        self.pictures, self._before = 0, self._computed()
-
-    def prefill(self, generated: int) -> int:  # noqa: ARG002
-        """Prompt tokens that were not found in the prefix cache."""
-        return self._computed() - self._before
-
-
 def contend(
     kind: str, work: Work, path: str, batch: int, device: str, dtype: str
 ) -> dict[str, Any]:
@@ -315,14 +151,13 @@ def contend(
     began, used = time.perf_counter(), time.process_time()
     results = model.generate_until(asked)
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
+    read_tokens = work.answer - 1  # the last of an answer's tokens is never read
     on_gpu = torch.cuda.max_memory_allocated() if device == "cuda" else 0
     return {
         "seconds": seconds,
         "cpu": cpu,
         "pictures": counts.pictures,
-        "prefill": counts.prefill(
-            len(rows) * (work.answer - 1)
-        ),  # the last of an answer's tokens is never read
+        "prefill": counts.prefill(generated=len(rows) * read_tokens),
         "peak": on_gpu or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "tokens": [result.token_counts.output_tokens for result in results],
         "texts": [result.text for result in results],
@@ -334,64 +169,73 @@ def in_its_process(task: dict[str, Any]) -> dict[str, Any] | None:
     command = [sys.executable, __file__, "--contend", json.dumps(task)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        print(
-            f"  {task['kind']} does not run here: {done.stderr.strip().splitlines()[-1]}",
-            flush=True,
-        )
+        reason = done.stderr.strip().splitlines()[-1]
+        print(f"  {task['kind']} does not run here: {reason}", flush=True)
         return None
     measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return measured
+
+
+COLUMNS = (
+    "back-end",
+    "at once",
+    "samples/s",
+    "ratio",
+    "CPU s",
+    "ratio",
+    "pictures encoded",
+    "prompt tokens",
+    "MiB",
+    "same",
+)
 
 
 def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
     """One table: every contender on ``work``; ratios and answers are compared with the first
     one.
     """
-    print(
-        f"\n{work.name}: {work.groups} x {work.questions} requests, {work.answer} new tokens each, "
-        f"{dtype}\n"
-    )
-    print(
-        "| back-end | at once | samples/s | ratio | CPU s | ratio | pictures encoded | prompt "
-        "tokens | MiB | same |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+    requests_made = f"{work.groups} x {work.questions} requests"
+    print(f"\n{work.name}: {requests_made}, {work.answer} new tokens each, {dtype}\n")
+    print(f"| {' | '.join(COLUMNS)} |")
+    print("|---" + "|---:" * (len(COLUMNS) - 1) + "|", flush=True)
     first: dict[str, Any] | None = None
     for name, (kind, fixed) in CONTENDERS.items():
         if only not in name:
             continue
         batch = fixed or work.questions
-        measured = in_its_process(
-            {
-                "kind": kind,
-                "work": asdict(work),
-                "path": str(path),
-                "batch": batch,
-                "device": device,
-                "dtype": dtype,
-            }
-        )
+        task = {
+            "kind": kind,
+            "work": asdict(work),
+            "path": str(path),
+            "batch": batch,
+            "device": device,
+            "dtype": dtype,
+        }
+        measured = in_its_process(task)
         if measured is None:
             continue
         first = first or measured
-        if set(measured["tokens"]) != {work.answer}:
-            print(
-                f"  {name}: answers have {sorted(set(measured['tokens']))} tokens, not {work.answer}"
-            )
-        answers = len(measured["texts"])
-        cells = (
-            name,
-            batch,
-            f"{answers / measured['seconds']:.2f}",
-            f"{first['seconds'] / measured['seconds']:.1f}",
-            f"{measured['cpu']:.1f}",
-            f"{first['cpu'] / measured['cpu']:.1f}",
-            f"{measured['pictures']:,}",
-            f"{measured['prefill']:,}",
-            f"{measured['peak'] >> 20:,}",
-            f"{sum(map(str.__eq__, measured['texts'], first['texts']))} of {answers}",
-        )
+        lengths = set(measured["tokens"])
+        if lengths != {work.answer}:
+            print(f"  {name}: answers have {sorted(lengths)} tokens, not {work.answer}")
+        cells = [name, batch, *measured_cells(measured, first)]
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def measured_cells(measured: dict[str, Any], first: dict[str, Any]) -> list[str]:
+    """The columns after the first two."""
+    answers = len(measured["texts"])
+    same = sum(map(str.__eq__, measured["texts"], first["texts"]))
+    return [
+        f"{answers / measured['seconds']:.2f}",
+        f"{first['seconds'] / measured['seconds']:.1f}",
+        f"{measured['cpu']:.1f}",
+        f"{first['cpu'] / measured['cpu']:.1f}",
+        f"{measured['pictures']:,}",
+        f"{measured['prefill']:,}",
+        f"{measured['peak'] >> 20:,}",
+        f"{same} of {answers}",
+    ]
 
 
 def main() -> None:
@@ -412,7 +256,8 @@ def main() -> None:
     import transformers
 
     gpu = f", {torch.cuda.get_device_name()}" if arguments.device == "cuda" else ""
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}"
+    packages = f"torch {torch.__version__}, transformers {transformers.__version__}"
+    versions = f"Python {platform.python_version()}, {packages}"
     print(f"{platform.machine()}, {os.cpu_count()} hardware threads, {versions}{gpu}")
     with tempfile.TemporaryDirectory() as folder:
         path = checkpoint(Path(folder), arguments.shape)

@@ -19,23 +19,20 @@ import json
 import os
 import platform
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from medtasks.answers.option_letter import read_stages
-from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import read_run
 
 sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed
+from served_checkpoint import served
 from tiny_llava import build_tiny_llava
 
 from training.tiny import build_tiny_vlm
@@ -124,22 +121,22 @@ def main() -> None:
             build_tiny_llava(here / "tiny-llava"),
         )
         every = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
-        chosen = {
-            back_end.label
+        chosen = [
+            back_end
             for back_end in every
-            if not only or {back_end.name, back_end.label} & set(only)
-        }
-        serving = any(back_end.name in SERVED for back_end in every if back_end.label in chosen)
+            if not only or back_end.name in only or back_end.label in only
+        ]
+        labels = {back_end.label for back_end in chosen}
+        serving = any(back_end.name in SERVED for back_end in chosen)
         url = stack.enter_context(served(qwen)) if serving else "http://unused"
         for number, back_end in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
-            if back_end.label not in chosen:
+            if back_end.label not in labels:
                 continue
             if back_end.name == "medtasks_replay":
                 record(run(every[0], here / "recorded"), here / "predictions.jsonl")
             keep(back_end.label, tried(back_end, here / str(number)))
-    text = with_table(
-        PAGE.read_text(encoding="utf-8"), read_kept(), [back_end.label for back_end in every]
-    )
+    order = [back_end.label for back_end in every]
+    text = with_table(PAGE.read_text(encoding="utf-8"), read_kept(), order)
     PAGE.write_text(text, encoding="utf-8")
 
 
@@ -159,55 +156,24 @@ def keep(label: str, row: Row) -> None:
     KEPT.write_text(f"{text}\n", encoding="utf-8")
 
 
-@contextmanager
-def served(checkpoint: Path) -> Iterator[str]:
-    """The address of `transformers serve` with the checkpoint, on a free port of this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    command = (sys.executable, "-m", "transformers.cli.transformers", "serve", str(checkpoint))
-    options = ("--host", "127.0.0.1", "--port", port, "--device", "cpu")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen(
-        [*command, *options], env={**os.environ, "HF_HUB_OFFLINE": "1"}, **quiet
-    )
-    try:
-        end = time.monotonic() + LONGEST
-        while server.poll() is None and time.monotonic() < end:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
-                break
-            except OSError:
-                time.sleep(0.5)
-        else:
-            raise SystemExit(
-                "`transformers serve` did not start: pip install 'transformers[serving]'"
-            )
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def tried(one: BackEnd, folder: Path) -> Row:
+def tried(back_end: BackEnd, folder: Path) -> Row:
     """Two runs of all kinds, with media and without."""
-    if one.needs is not None:
+    if back_end.needs is not None:
         try:
-            version(one.needs)
+            version(back_end.needs)
         except PackageNotFoundError:
             return Row(dict.fromkeys((*KINDS, BLIND), ABSENT))
-    seen, blind = run(one, folder / "seen"), run(one, folder / "blind", MEDTASKS_BLIND="1")
+    seen = run(back_end, folder / "seen")
+    blind = run(back_end, folder / "blind", MEDTASKS_BLIND="1")
     row = Row()
     for kind, task in KINDS.items():
-        row.cells[kind] = why_not(seen, task) or WORKS
-        if (
-            row.cells[kind] == WORKS
-            and one.answers
-            and not why_not(blind, task)
-            and said(seen, task) == said(blind, task)
-        ):
-            row.cells[kind] = "its responses are the same without media"
-    row.cells[BLIND] = next(filter(None, (why_not(blind, task) for task in KINDS.values())), WORKS)
+        reason = why_not(seen, task)
+        is_compared = back_end.answers and not why_not(blind, task)
+        if reason is None and is_compared and responses(seen, task) == responses(blind, task):
+            reason = "its responses are the same without media"
+        row.cells[kind] = reason or WORKS
+    reasons = filter(None, (why_not(blind, task) for task in KINDS.values()))
+    row.cells[BLIND] = next(reasons, WORKS)
     return row
 
 
@@ -220,29 +186,12 @@ class Ended:
     last: str
 
 
-def run(one: BackEnd, output: Path, **environment: str) -> Ended:
+def run(back_end: BackEnd, output: Path, **environment: str) -> Ended:
     """One command, as users type it."""
-    command = [
-        *(
-            sys.executable,
-            "-m",
-            "lmms_eval",
-            "--model",
-            one.name,
-            "--model_args",
-            one.arguments,
-            *one.options,
-        ),
-        *(
-            "--tasks",
-            ",".join(KINDS.values()),
-            "--limit",
-            str(LIMIT),
-            "--gen_kwargs",
-            "max_new_tokens=8",
-        ),
-        *("--output_path", str(output)),
-    ]
+    model = ("--model", back_end.name, "--model_args", back_end.arguments, *back_end.options)
+    tasks = ("--tasks", ",".join(KINDS.values()), "--limit", str(LIMIT))
+    rest = ("--gen_kwargs", "max_new_tokens=8", "--output_path", str(output))
+    command = [sys.executable, "-m", "lmms_eval", *model, *tasks, *rest]
     settings = {**os.environ, "MEDTASKS_DATA": "mini", "HF_HUB_OFFLINE": "1", **environment}
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LONGEST)
     folders = sorted(output.rglob("*_medtasks"))
@@ -260,31 +209,34 @@ def why_not(ended: Ended, task: str) -> str | None:
         return "the task was not run"
     if facts.failed:
         return phrase(max(facts.failed, key=lambda why: facts.failed[why]))
-    if task == KINDS["stage-wise"] and not all(
-        all(read_stages(text)) for text in said(ended, task)
-    ):
-        return "a stage has no text"
+    if task == KINDS["stage-wise"]:
+        for text in responses(ended, task):
+            if not all(read_stages(text)):
+                return "a stage has no text"
     return None
 
 
-def said(ended: Ended, task: str) -> list[str]:
+def responses(ended: Ended, task: str) -> list[str]:
     """The responses of one task."""
-    samples: list[Sample] = (
-        [] if ended.folder is None else list(read_run(ended.folder)[1].get(task, ()))
-    )
-    return [text for sample in samples for text in sample.responses]
+    if ended.folder is None:
+        return []
+    texts: list[str] = []
+    for sample in read_run(ended.folder)[1].get(task, ()):
+        texts += sample.responses
+    return texts
 
 
 def record(ended: Ended, path: Path) -> None:
     """Write the responses of a run as predictions to replay."""
     if ended.folder is None:
         raise SystemExit(f"nothing to replay: {ended.last}")
-    rows = [
-        {"task": task, "sample_id": sample.sample_id, "response": sample.responses[0]}
-        for task, samples in read_run(ended.folder)[1].items()
-        for sample in samples
-    ]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    lines = []
+    for task, samples in read_run(ended.folder)[1].items():
+        for sample in samples:
+            response = sample.responses[0]
+            row = {"task": task, "sample_id": sample.sample_id, "response": response}
+            lines.append(f"{json.dumps(row)}\n")
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def installed() -> str:
@@ -309,25 +261,24 @@ def with_table(page: str, rows: dict[str, Row], order: list[str]) -> str:
 
 def drawn(rows: dict[str, Row], order: list[str]) -> str:
     """The table in Markdown, reasons below it."""
-    reasons: list[str] = []
-
-    def cell(text: str) -> str:
-        if text in (WORKS, ABSENT):
-            return text
-        if text not in reasons:
-            reasons.append(text)
-        return f"no ({reasons.index(text) + 1})"
-
     kinds = (*KINDS, BLIND)
     ordered = {label: rows[label] for label in order if label in rows}
+    numbers: dict[str, int] = {}
     lines = [f"| `--model` | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
-    lines += [
-        f"| `{label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |"
-        for label, row in ordered.items()
-    ]
-    lines += ["", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
+    for label, row in ordered.items():
+        cells = []
+        for kind in kinds:
+            text = row.cells[kind]
+            if text not in (WORKS, ABSENT):
+                text = f"no ({numbers.setdefault(text, len(numbers) + 1)})"
+            cells.append(text)
+        lines.append(f"| `{label}` | {' | '.join(cells)} |")
+    lines.append("")
+    if numbers:
+        lines += [f"{number}. {reason}." for reason, number in numbers.items()]
+        lines.append("")
     made = "; ".join(dict.fromkeys(row.made for row in ordered.values()))
-    return "\n".join([*lines, *([""] if reasons else []), f"Tried on a CPU with {made}.", ""])
+    return "\n".join([*lines, f"Tried on a CPU with {made}.", ""])
 
 
 if __name__ == "__main__":
