@@ -44,7 +44,7 @@ def interval_words(method: str) -> Sentence:
     >>> interval_words("wilson-clustered")[0]
     "of bounded scores are Wilson's intervals for a proportion "
     >>> interval_words("bca")
-    ('are by the method ', Code(text='bca'))
+    ('were computed by the method ', Code(text='bca'))
     """
     return _METHODS.get(method, ("were computed by the method ", Code(method)))
 

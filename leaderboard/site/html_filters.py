@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from medtasks.catalog.statuses import status_counts, status_words
 from medtasks.core.files import canonical_json
 from medtasks.metrics.registry import unit_of
-from medtasks.runs.samples import Sample
 from medtasks.runs.signature import parse_signature
 
 from ..board.floors import floors_text
@@ -21,18 +20,12 @@ from ..schema.board import Board, BoardColumn, BoardModel, LetterCounts, Timelin
 from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
 from .downloads import size_text
 from .published_tables import is_printed_so
+from .sample_filters import age_text, count_words, question_text, sample_scores, shortened
 from .tables import ColumnView, coverage_notes, first_click, group_letters, subtitles
 
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
 _LINK = re.compile(r"(?i)https?://[a-z0-9\[][!-~]*")
-_MOST_LETTERS = 300
 _SIZE_CLASS_ENDS = {"s": 5, "m": 15, "l": 80}
-_FINISH_WORDS = {
-    "stop": "ended by the model",
-    "length": "cut off at the token limit",
-    "unknown": "with an unknown end",
-}
-"""Ends of a response (`Reply.finish`) in words."""
 _SIGNATURE_PARTS = {
     "metric": "what is computed",
     "task": "the task",
@@ -255,86 +248,6 @@ def round_times(timelines: Iterable[Timeline]) -> list[float]:
     for timeline in timelines:
         times.update(streaming_round.time for streaming_round in timeline.rounds)
     return sorted(times)
-
-
-# --- runs and samples ---
-
-
-def count_words(key: str) -> str:
-    """What a count of `BoardRun.counts` is of, in words; a key without words stays as it is.
-
-    >>> count_words("finish length"), count_words("asked")
-    ('cut off at the token limit', 'asked')
-    """
-    kind, _, value = key.partition(" ")
-    if kind == "status":
-        return status_words(value)
-    if kind == "finish":
-        return _FINISH_WORDS.get(value, key)
-    return key
-
-
-def shortened(text: str) -> str:
-    """The beginning of a text, for a list; a short text stays as it is.
-
-    >>> shortened("no polyp"), len(shortened("no polyp " * 100))
-    ('no polyp', 302)
-    """
-    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} …"
-
-
-def age_text(seconds: float) -> str:
-    """A time since something happened, in the largest unit of which there are at least two.
-
-    >>> age_text(90), age_text(600), age_text(9000)
-    ('90 s', '10 min', '2 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
-
-
-def question_text(sample: Sample) -> str:
-    """The question of a sample's document, or else the whole prompt.
-
-    >>> from types import SimpleNamespace
-    >>> question_text(SimpleNamespace(document={"question": "Is there a polyp?"}, prompt=""))
-    'Is there a polyp?'
-    """
-    question = sample.document.get("question")
-    return question if isinstance(question, str) and question else sample.prompt
-
-
-class SampleScore(NamedTuple):
-    """A sample's own value of a metric; without one, ``note`` says why."""
-
-    metric: str
-    value: float | None
-    note: str
-
-
-def sample_scores(sample: Sample) -> list[SampleScore]:
-    """The sample's own scores, with those that it lacks for a reason.
-
-    >>> from types import SimpleNamespace
-    >>> scores = {"accuracy": 1.0, "rubric": None, "corpus_bleu": None}
-    >>> sample_scores(SimpleNamespace(scores=scores, limits={}, pending=["rubric"], judged={}))
-    ... # doctest: +NORMALIZE_WHITESPACE
-    [SampleScore(metric='accuracy', value=1.0, note=''),
-     SampleScore(metric='rubric', value=None, note='awaits a judge')]
-    """
-    notes = dict.fromkeys(sample.limits, "no response")
-    notes |= dict.fromkeys(sample.pending, "awaits a judge")
-    for metric, judged in sample.judged.items():
-        if judged.value.pending:
-            notes[metric] = "awaits a judge"
-    scores = []
-    for metric, value in sample.scores.items():
-        if value is not None or metric in notes:
-            scores.append(SampleScore(metric, value, notes.get(metric, "")))
-    return scores
 
 
 _FILTERS: Sequence[Callable[..., Any]] = (

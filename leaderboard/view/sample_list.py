@@ -14,7 +14,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.files import canonical_json
 
 from ..exports.csv_scores import csv_field
-from ..site.html_filters import question_text
+from ..site.sample_filters import question_text
 from ..verify.media import shown_media
 from .library import Library
 from .selection import SampleRow, Selection

@@ -14,7 +14,7 @@ from medtasks.leaderboard.exports import latex_filters, markdown_filters
 from medtasks.leaderboard.exports.export_templates import export_environment
 from medtasks.leaderboard.exports.latex_filters import LATEX_FILTERS
 from medtasks.leaderboard.exports.markdown_filters import MARKDOWN_FILTERS
-from medtasks.leaderboard.site import html_filters
+from medtasks.leaderboard.site import html_filters, sample_filters
 from medtasks.leaderboard.site.html_filters import HTML_FILTERS
 from medtasks.leaderboard.view.environment import view_environment
 
@@ -31,7 +31,7 @@ def test_templates_name_a_filter_as_its_function_is_called(
     assert [name for name, function in filters.items() if not function.__doc__] == []
 
 
-@pytest.mark.parametrize("module", [html_filters, latex_filters, markdown_filters])
+@pytest.mark.parametrize("module", [html_filters, sample_filters, latex_filters, markdown_filters])
 def test_every_filter_has_an_example(module: ModuleType) -> None:
     examples = {test.name: test.examples for test in doctest.DocTestFinder().find(module)}
     own = [
