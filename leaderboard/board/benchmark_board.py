@@ -86,9 +86,7 @@ def benchmark_board(
     cost_column = _cost_column(headline)
     if cost_column is not None:
         usage = model_usage(cost_column, headline_rows, groups, prices)
-        plot = cost_plot(cost_column, usage, plots)
-        if plot is not None:
-            plots.append(plot)
+        plots += cost_plot(cost_column, usage, plots)
     correlations, means = size_and_type(tables, figures, models)
     return BenchmarkBoard(
         **_description(benchmark, layout),

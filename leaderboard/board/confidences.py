@@ -127,13 +127,10 @@ def _add_task(
         section.reliability.append(
             ModelReliability(task=task, model=curve.model, reliability=curve.reliability)
         )
-    suffix, subject = (f"-{task}", f": {title}") if title else ("", "")
-    columns = []
-    for metric in CONFIDENCE_NAMES:
-        columns.append(Column(task, metric, label_of(metric)))
-    scores = comparable(
-        f"confidence{suffix}", f"Confidence{subject}", board_columns(columns), _NOTE
-    )
+    suffix = f"-{task}" if title else ""
+    subject = f": {title}" if title else ""
+    columns = board_columns(Column(task, metric, label_of(metric)) for metric in CONFIDENCE_NAMES)
+    scores = comparable(f"confidence{suffix}", f"Confidence{subject}", columns, _NOTE)
     by_bin = made_table(
         f"reliability{suffix}",
         f"Accuracy by confidence{subject}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from medtasks.benchmarks.layout_parts import HEADLINE
 from medtasks.runs.usage import Usage
@@ -36,16 +36,16 @@ def model_usage(
 
 def cost_plot(
     column: BoardColumn, usage: Sequence[ModelUsage], plots: Sequence[BoardPlot]
-) -> BoardPlot | None:
-    """The plot of a score against cost, time or tokens; None if no run reports any of them.
+) -> Iterator[BoardPlot]:
+    """The plot of a score against cost, time or tokens, if any run reports them.
 
     Its name differs from those of the ``plots``.
     """
     measure = plotted([(entry.usage, entry.cost) for entry in usage])
     if measure is None:
-        return None
+        return
     taken = {plot.name for plot in plots}
-    return BoardPlot(
+    yield BoardPlot(
         name=next(name for name in _PLOT_NAMES if name not in taken),
         title=f"{column.label} against {measure.label.lower()}",
         kind="cost",

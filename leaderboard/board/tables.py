@@ -113,47 +113,55 @@ def _rows_apart(columns: Iterable[BoardColumn], groups: ComparabilityGroups) -> 
         )
 
 
-def _table_notes(columns: Iterable[BoardColumn], groups: ComparabilityGroups) -> Iterator[str]:
-    """What a reader must know of the comparable runs in a table."""
-    by_score: dict[tuple[str, str], ComparabilityGroup] = {}
-    for column in columns:
-        score = (column.task, column.metric)
-        by_score[score] = groups.of(*score)
-    unknown: set[str] = set()
-    unusual: set[str] = set()
-    unverified: set[str] = set()
-    claimed: set[str] = set()
-    coverage: set[str] = set()
-    for (task, _), group in by_score.items():
+@dataclass
+class _NotableTasks:
+    """Tasks and groups whose comparable runs need a note."""
+
+    unknown_prompts: set[str] = field(default_factory=set)
+    unusual: set[str] = field(default_factory=set)
+    unverified: set[str] = field(default_factory=set)
+    claimed: set[str] = field(default_factory=set)
+    coverage_notes: set[str] = field(default_factory=set)
+
+    def add(self, task: str, group: ComparabilityGroup) -> None:
+        """Note what a reader must know of the group of one of the task's metrics."""
         if has_unknown_prompts(group.signature):
-            unknown.add(task)
+            self.unknown_prompts.add(task)
         if not group.usual:
-            unusual.add(task)
+            self.unusual.add(task)
         if group.ranked and group.level == VerificationLevel.SUBMITTED_DOCUMENTS:
-            unverified.add(task)
+            self.unverified.add(task)
         if group.ranked and group.level == VerificationLevel.SUBMITTED_SCORES:
-            claimed.add(task)
+            self.claimed.add(task)
         for run in group.ranked.values():
             note = task_coverage_note(run, task)
             if note is not None:
-                coverage.add(note)
-    unusual -= unknown
+                self.coverage_notes.add(note)
+
+
+def _table_notes(columns: Iterable[BoardColumn], groups: ComparabilityGroups) -> Iterator[str]:
+    """What a reader must know of the comparable runs in a table."""
+    tasks = _NotableTasks()
+    for task, metric in dict.fromkeys((column.task, column.metric) for column in columns):
+        tasks.add(task, groups.of(task, metric))
+    unusual = tasks.unusual - tasks.unknown_prompts
     if unusual:
         yield (
             f"No run of {', '.join(sorted(unusual))} follows today's task files; "
             "these runs agree with each other."
         )
-    if unknown:
+    if tasks.unknown_prompts:
         yield (
-            f"The responses of {', '.join(sorted(unknown))} were made elsewhere with unknown "
-            "prompts. These runs are comparable only if their models were given the same prompts."
+            f"The responses of {', '.join(sorted(tasks.unknown_prompts))} were made elsewhere with "
+            "unknown prompts. These runs are comparable only if their models were given the same "
+            "prompts."
         )
-    yield from sorted(f"{text}." for text in coverage)
-    if unverified:
-        yield unverified_note(sorted(unverified))
-    if claimed:
+    yield from sorted(f"{note}." for note in tasks.coverage_notes)
+    if tasks.unverified:
+        yield unverified_note(sorted(tasks.unverified))
+    if tasks.claimed:
         yield (
-            f"Scores of {', '.join(sorted(claimed))} are claimed: "
+            f"Scores of {', '.join(sorted(tasks.claimed))} are claimed: "
             "they cannot be computed from responses here."
         )
 

@@ -64,6 +64,7 @@ def draw(board: Board, figure: Figure, formats: Sequence[str]) -> dict[str, byte
 
 
 def _drawn(shape: Shape, heading: Heading) -> mpl.Figure:
+    """A shape as a figure of matplotlib."""
     if isinstance(shape, BarChart):
         return draw_bars(shape, heading)
     if isinstance(shape, DumbbellChart):

@@ -110,6 +110,7 @@ def _arranged(
 
 
 def _rank_cells(entry: ColumnScores) -> list[HeatCell]:
+    """The models' normalised ranks in a column: 0 for the best and 1 for the last."""
     values = [score.complete_value for score in entry.scores]
     cells = []
     for rank in normalised_ranks(values, higher_is_better=entry.column.higher_is_better):

@@ -91,6 +91,7 @@ class Radar:
         return path
 
     def _points(self, values: Sequence[float | None]) -> list[tuple[float, float] | None]:
+        """The point of each value on its axis; None for a gap."""
         points: list[tuple[float, float] | None] = []
         for angle, value in zip(self.angles, values, strict=True):
             if value is None:

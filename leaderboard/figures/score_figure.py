@@ -66,6 +66,7 @@ class _DrawnModel:
 
 
 def _column_scores(column: BoardColumn, models: Sequence[_DrawnModel]) -> ColumnScores:
+    """The models' scores in a column."""
     scores = []
     for model in models:
         cell = model.cells.get(column.key)

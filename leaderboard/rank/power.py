@@ -48,12 +48,13 @@ class Population(Protocol):
         ...
 
     def standard_error(self, sizes: Sizes) -> float:
-        """That of the difference between two models over clusters of these sizes."""
+        """The standard error of the difference between two models over clusters of these sizes."""
         ...
 
     def differences(self, sizes: Sizes, difference: float, draw: np.random.Generator) -> Array:
-        """What each cluster contributes to the difference in one study, if the true one is
-        ``difference``.
+        """What each cluster contributes to the difference in one simulated study.
+
+        ``difference`` is the true difference between the models.
         """
         ...
 
@@ -71,7 +72,9 @@ class RightOrWrong:
     largest: float = 1.0
 
     def standard_error(self, sizes: Sizes) -> float:
-        """The root of ``2 p (1 - p) / n`` times the design effect ``1 + (Σm²/Σm - 1) icc`` (Kish
+        """The standard error of the difference between two models with ``n`` items each.
+
+        It is the root of ``2 p (1 - p) / n`` times the design effect ``1 + (Σm²/Σm - 1) icc`` (Kish
         1965).
         """
         items = int(sizes.sum())
@@ -81,19 +84,21 @@ class RightOrWrong:
     def differences(self, sizes: Sizes, difference: float, draw: np.random.Generator) -> Array:
         best = min(1.0, self.score + difference / 2)
         better = max(best, difference)
-        first, second = (self._right(sizes, rate, draw) for rate in (better, better - difference))
+        first = self._right_answers(sizes, better, draw)
+        second = self._right_answers(sizes, better - difference, draw)
         differences: Array = (first - second) / sizes.sum()
         return differences
 
-    def _right(self, sizes: Sizes, rate: float, draw: np.random.Generator) -> Array:
+    def _right_answers(self, sizes: Sizes, rate: float, draw: np.random.Generator) -> Array:
+        """The number of right answers in each cluster, drawn for one model of accuracy ``rate``."""
         if not 0 < rate < 1:
             return sizes.astype(np.float64) * rate
         rates = np.full(len(sizes), rate)
         if self.icc >= 1:
             rates = (draw.random(len(sizes)) < rate).astype(np.float64)
         elif self.icc > 0:
-            both = 1 / self.icc - 1
-            rates = draw.beta(rate * both, (1 - rate) * both, len(sizes))
+            concentration = 1 / self.icc - 1
+            rates = draw.beta(rate * concentration, (1 - rate) * concentration, len(sizes))
         return draw.binomial(sizes, rates).astype(np.float64)
 
 

@@ -72,8 +72,9 @@ def _drawn_rows(
 
 
 def overview_charts(board: schema.Board) -> list[Chart]:
-    """For each benchmark with a ranking, its first one in which a model is ranked; if there is
-    none, an empty chart.
+    """For each benchmark with rankings, the chart of its first one in which a model is ranked.
+
+    If no model is ranked, the chart is empty.
     """
     overview = []
     for benchmark in board.benchmarks:

@@ -62,6 +62,7 @@ def _index(board: Board, samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
 
 
 def _index_entry(benchmark: BenchmarkBoard, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A benchmark with its columns and the places of its samples."""
     tables = []
     for table in benchmark.tables:
         subs = subtitles(table.columns)
@@ -79,6 +80,7 @@ def _index_entry(benchmark: BenchmarkBoard, samples: Sequence[Mapping[str, Any]]
 
 
 def _column(column: BoardColumn, sub: str) -> dict[str, str]:
+    """A column with its unit and direction; ``sub`` tells it from columns with the same label."""
     words = [text for text in (UNIT_LABELS[column.unit], direction(column)) if text]
     best = "high" if column.higher_is_better else "low"
     if column.signed:
@@ -124,8 +126,10 @@ def _cells_with_media(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[Bo
 
 
 def _score(cell: Cell, column: BoardColumn, signature: int) -> list[Any]:
-    """A score: its text, interval and coverage, the number of its signature, why it is missing, and
-    whether it is complete.
+    """A score, in the order in which the script of the page reads it.
+
+    These are its text, its interval with coverage, the number of its signature, why it is missing,
+    and whether it is complete.
     """
     text = "" if cell.value is None else number(cell.value, column.unit)
     ends = interval(cell.low, cell.high, column.unit)

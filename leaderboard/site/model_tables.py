@@ -160,8 +160,9 @@ class _TableKind:
 
 
 def _matrix(members: Sequence[ModelTable]) -> ModelTable | None:
-    """The tables as one, with a line for each group and a column for each task and metric; None if
-    it would have only one line or one column.
+    """The tables as one, with a line for each group and a column for each task and metric.
+
+    None if it would have only one line or one column.
     """
     columns: dict[tuple[str, str, str | None], schema.BoardColumn] = {}
     cells: dict[str, schema.Cell] = {}

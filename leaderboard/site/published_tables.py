@@ -42,6 +42,7 @@ def published_tables(benchmark: schema.BenchmarkBoard) -> list[PublishedTable]:
 def _published_table(
     rows: list[dict[str, schema.Published]], board_columns: Mapping[str, schema.BoardColumn]
 ) -> PublishedTable:
+    """The published rows of one table, with numbered notes and reasons."""
     table = PublishedTable(rows, [], {}, {}, defaultdict(dict))
     for row in rows:
         table.figures.extend(row.values())

@@ -38,8 +38,9 @@ class ColumnView:
 
     @cached_property
     def judge(self) -> str:
-        """The judges of all scores of the rows ``judged``; empty if they differ, or if none is
-        judged.
+        """The judges of all scores of the rows ``judged``.
+
+        Empty if they differ, or if no score is judged.
         """
         names = {cell.judge for cell in self._cells(self.judged) if cell.judge}
         return names.pop() if len(names) == 1 else ""
@@ -64,8 +65,9 @@ class ColumnView:
 
     @cached_property
     def best(self) -> float | None:
-        """The best of at least two complete scores of the rows ``competing``; None for signed
-        columns.
+        """The best of the complete scores of the rows ``competing``.
+
+        None for signed columns, and with fewer than two scores.
         """
         values = []
         for cell in self._cells(self.competing):
@@ -84,8 +86,9 @@ class ColumnView:
 
 
 def first_click(column: schema.BoardColumn) -> str:
-    """How the first click on a column sorts: the best value on top, of a signed score the
-    lowest.
+    """The direction in which the first click on a column sorts it.
+
+    The best value comes on top, of a signed score the lowest.
     """
     return "down" if column.higher_is_better and not column.signed else "up"
 
@@ -175,8 +178,9 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
 
 
 def is_beside_its_model(table: schema.BoardTable, apart: schema.BoardRow) -> bool:
-    """Whether a row that is not comparable is just a ranked model's blind run: every page shows it
-    below that model.
+    """Whether a row that is not comparable is only a ranked model's blind run.
+
+    Every page shows such a row below that model.
     """
     is_alone = len(apart.reasons) == 1  # that it is blind
     return apart.blind and is_alone and any(row.model == apart.model for row in table.rows)

@@ -16,7 +16,10 @@ def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
         UsageError: the benchmark's source is not a dataset on the hub.
     """
     declared = get_benchmark(benchmark)
-    name = declared.data.hub[0] if declared.data.hub else declared.publication.source.split(",")[0]
+    if declared.data.hub:
+        name = declared.data.hub[0]
+    else:
+        name, _, _ = declared.publication.source.partition(",")
     if name.count("/") != 1 or " " in name:
         raise UsageError(
             f"{benchmark}: its source is not a dataset on the hub ({name}), "

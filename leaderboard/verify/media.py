@@ -30,8 +30,9 @@ SMALL = 320
 
 @dataclass(frozen=True)
 class Shown:
-    """The media of a sample: how many pictures there are, and the times of frames; or why there are
-    none to show.
+    """The media of a sample: the number of pictures and, for frames, their times.
+
+    ``absent`` says why there are none to show.
     """
 
     count: int = 0
@@ -46,20 +47,20 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
     except MedtasksError as error:
         benchmark = load_spec(sample.task).metadata.benchmark
         facts = manifest.data.get(benchmark)
-        fix = (
-            "run the model again"
-            if facts and facts.mini
-            else f"prepare them: {get_benchmark(benchmark).data.prepare}"
-        )
+        fix = f"prepare them: {get_benchmark(benchmark).data.prepare}"
+        if facts is not None and facts.mini:
+            fix = "run the model again"
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
     return Shown(_count(document), tuple(document.get("times") or ()))
 
 
 def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
-    """Picture or frame ``number`` of a sample as models get it (RGB, upright), as PNG; a ``small``
-    one as JPEG.
+    """Picture or frame ``number`` of a sample as models get it: RGB, upright.
 
-    `MedtasksError` if the data are not prepared, or there is no such picture.
+    It is a PNG, or a JPEG if it is to be ``small``.
+
+    Raises:
+        MedtasksError: the data are not prepared, or there is no such picture.
     """
     image = _image(_document(task, sample_id, manifest), number, manifest)
     stream = io.BytesIO()
@@ -73,8 +74,10 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
 
 
 def pictures(task: str, sample_id: str, manifest: RunManifest) -> list[Image]:
-    """All pictures or frames of a sample as models get them, in order; errors are those of
-    :func:`picture`.
+    """All pictures or frames of a sample as models get them, in order.
+
+    Raises:
+        MedtasksError: the data are not prepared.
     """
     document = _document(task, sample_id, manifest)
     return [_image(document, number, manifest) for number in range(_count(document))]
@@ -85,6 +88,7 @@ def _count(document: Document) -> int:
 
 
 def _image(document: Document, number: int, manifest: RunManifest) -> Image:
+    """Picture or frame ``number`` of a document, from the data of the run."""
     benchmark, frames, names = document["benchmark"], document.get("frames"), document["media"]
     mini = manifest.data[benchmark].mini
     prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
@@ -92,14 +96,15 @@ def _image(document: Document, number: int, manifest: RunManifest) -> Image:
         raise MediaError(f"{document['sample_id']}: has no picture {number}.")
     if not frames:
         return IMAGES.load(prepared.media_path(names[number]))
-    also = prepared.item_frames.get(document["item_id"], ())
-    # all of them: the page asks for the others next
-    return FRAMES.load(prepared.media_path(names[0]), prepared.videos[names[0]], frames, also)[
-        number
-    ]
+    video = names[0]
+    item_frames = prepared.item_frames.get(document["item_id"], ())
+    # all frames are loaded: the page asks for the others next
+    loaded = FRAMES.load(prepared.media_path(video), prepared.videos[video], frames, item_frames)
+    return loaded[number]
 
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:
+    """A sample's document in the data prepared here."""
     benchmark = load_spec(task).metadata.benchmark
     if benchmark not in manifest.data:
         raise MediaError(f"the run's manifest names no data of {benchmark}.")

@@ -76,6 +76,7 @@ def _policy_name(facts: Mapping[str, Any]) -> str:
 
 
 def _checkpoint_name(facts: Mapping[str, Any]) -> str:
+    """The first fact that names the model; ``unknown`` without any."""
     for key in CHECKPOINT_NAMES:
         name = facts.get(key)
         if isinstance(name, str) and name.strip():

@@ -115,7 +115,9 @@ def _response_notes(task: str, facts: TaskFacts, manifest: RunManifest) -> Itera
 
 def _judge_notes(manifest: RunManifest) -> Iterator[str]:
     """Sentences on tasks and responses without a verdict, and warnings about judges."""
-    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
+    judged: set[str] = set()
+    for facts in manifest.judge.values():
+        judged.update(facts.tasks)
     unjudged = []
     for task in sorted(manifest.tasks):
         if task not in judged and load_spec(task).metadata.rubrics:

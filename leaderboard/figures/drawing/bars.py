@@ -34,6 +34,7 @@ def _draw_group(panel: Panel[BarGroup], group: BarGroup, top: float) -> None:
 
 
 def _draw_bar(panel: Panel[BarGroup], bar: DrawnScore, y: float) -> None:
+    """Draw a model's bar with its interval and its number."""
     if bar.value is None:
         panel.write(0.01 * panel.span, y, "no value", **MISSING)
         return

@@ -40,6 +40,7 @@ def _draw_line(axes: Axes, curve: PlaneCurve) -> None:
 
 
 def _draw_points(axes: Axes, curve: PlaneCurve) -> None:
+    """Draw the dots of a curve, each above its interval."""
     for point in curve.points:
         ends = point.ends or (point.y, point.y)
         axes.plot([point.x, point.x], ends, color=curve.look.colour, linewidth=1.0)
