@@ -105,30 +105,42 @@ class Endpoint:
         )
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
+        """The JSON of a request, with the settings' own fields taking precedence."""
         settings = self._settings
-        body: dict[str, Any] = {"model": settings.model, "messages": messages}
+        fields: dict[str, Any] = {"model": settings.model, "messages": messages}
         if settings.temperature is not None:
-            body["temperature"] = settings.temperature
+            fields["temperature"] = settings.temperature
         if settings.token_limit is not None:
-            body[settings.token_limit.field] = settings.token_limit.most
+            fields[settings.token_limit.field] = settings.token_limit.most
         if schema is not None:
-            named = {"name": "verdict", "schema": schema, "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
-        return well_formed(
-            json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False)
-        )
+            json_schema = {"name": "verdict", "schema": schema, "strict": True}
+            fields["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+        fields |= settings.extra_body
+        return well_formed(json.dumps(fields, ensure_ascii=False, allow_nan=False))
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> Attempt:
+        """What a reply means: an answer, a refusal, or a failure."""
         if 200 <= status < 300:
-            try:
-                answer = read_completion(self._redacted(text))
-            except UnreadableReply as error:
-                return self._failed_attempt("bad reply", error, again=True)
-            # once more: JSON may have escaped the key
-            return replace(answer, text=self._redacted(answer.text))
-        detail = problem_of(text)
+            return self._answer_in(text)
         if is_refusal(text):
-            return JudgeAnswer(self._redacted(well_formed(detail)), ending=Ending.REFUSED)
+            refusal = self._redacted(well_formed(problem_of(text)))
+            return JudgeAnswer(refusal, ending=Ending.REFUSED)
+        return self._failed_status(status, headers, problem_of(text))
+
+    def _answer_in(self, text: str) -> Attempt:
+        """The answer in the body of a successful reply."""
+        try:
+            answer = read_completion(self._redacted(text))
+        except UnreadableReply as error:
+            return self._failed_attempt("bad reply", error, again=True)
+        # once more: JSON may have escaped the key
+        return replace(answer, text=self._redacted(answer.text))
+
+    def _failed_status(
+        self, status: int, headers: Mapping[str, str], problem: str
+    ) -> FailedAttempt:
+        """The failure that a status reports, repeated if it may pass and the wait is bearable."""
+        detail = problem
         if status in REDIRECTS:
             target = headers.get("Location", "nowhere")
             detail = (
@@ -144,8 +156,10 @@ class Endpoint:
         return replace(failed, status=status, wait=wait)
 
     def _failed_attempt(self, kind: str, detail: object, *, again: bool) -> FailedAttempt:
-        text = " ".join(self._redacted(well_formed(str(detail))).split()) or type(detail).__name__
-        return FailedAttempt(f"{kind}: {text}"[:LONGEST_REASON], again)
+        """A failure whose reason is of this kind, with ``detail`` on one line."""
+        text = self._redacted(well_formed(str(detail)))
+        line = " ".join(text.split()) or type(detail).__name__
+        return FailedAttempt(f"{kind}: {line}"[:LONGEST_REASON], again)
 
     def _redacted(self, text: str) -> str:
         """The text without the API key."""
