@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError
 from medtasks.judge.batch import BatchEndpoint
-from medtasks.judge.endpoint import REDIRECTS, Attempt, Endpoint, Messages
+from medtasks.judge.endpoint import Attempt, Endpoint, Messages
+from medtasks.judge.outage import OutageWatch
 from medtasks.judge.rate_limiter import RateLimiter
 from medtasks.judge.reply import Ending, FailedAttempt, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings
@@ -18,13 +19,8 @@ from medtasks.runs.verdict import Cause
 
 BUDGET = "budget"  # the reason of a request that was not sent because the budget was spent
 LONGEST_BACKOFF = 30.0  # seconds
-OUTAGE = 50  # requests
 READING = 0.001
 """Seconds before an answer is returned, so that waiting requests are sent before it is parsed."""
-
-_OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not about the endpoint
-_SHUT_OUT = REDIRECTS | {401, 403, 404}
-"""Statuses of a wrong key, address or model: fatal if nothing was answered before."""
 
 MessagesOf: TypeAlias = "Messages | Callable[[], Messages]"
 """Chat messages, or a function that returns them: called in another thread for each attempt, so
@@ -105,8 +101,7 @@ class JudgeClient:
         self._endpoint = endpoint(self.settings)
         # of this event loop
         self._limiter = RateLimiter(self.settings.in_flight, self._limiter.limit)
-        self._failed_in_a_row = 0
-        self._outage: str | None = None
+        self._outage_watch = OutageWatch(has_answered=self.spent.answered > 0)
         self._trouble: str | None = None
         return self
 
@@ -118,10 +113,8 @@ class JudgeClient:
     ) -> JudgeAnswer:
         """The judge's answer, asked for again as long as another attempt is useful and allowed.
 
-        Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The
-        rest fails with "outage", unasked, once 50 requests in a row failed because of the endpoint
-        (rate, 5xx, timeout, connection), or at the first redirect, 401, 403 or 404 if the endpoint
-        never answered before.
+        Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. In an
+        outage (`OutageWatch`), the rest fails with "outage", unasked.
 
         Raises:
             Unanswered: there is no answer.
@@ -131,7 +124,7 @@ class JudgeClient:
         except Unanswered:
             self.spent.failed += 1
             raise
-        self._failed_in_a_row = 0
+        self._outage_watch.note_answer()
         self._trouble = None
         self.spent.answered += 1
         self.spent.prompt_tokens += answer.prompt_tokens
@@ -143,6 +136,7 @@ class JudgeClient:
     async def _answered(
         self, key: str, messages: MessagesOf, schema: dict[str, Any] | None
     ) -> JudgeAnswer:
+        """The answer of the first attempt that succeeds."""
         failures = 0
         while True:
             attempt = await self._attempt(messages, schema, again=failures > 0)
@@ -155,23 +149,12 @@ class JudgeClient:
             await asyncio.sleep(self._pause(key, attempt, failures))
 
     def _given_up(self, attempt: FailedAttempt, failures: int) -> Unanswered:
-        """The error of a request whose last attempt failed; may start an outage."""
-        if attempt.status in _OWN_FAULT:
-            self._failed_in_a_row = 0
-        else:
-            self._failed_in_a_row += 1
-        if self._outage is None:
-            self._outage = self._outage_after(attempt)
-        attempts = f" ({failures} attempts)" if failures > 1 else ""
-        return Unanswered(f"{attempt.reason}{attempts}", attempt.cause)
-
-    def _outage_after(self, attempt: FailedAttempt) -> str | None:
-        """Why no further request is sent; None if more are."""
-        if attempt.status in _SHUT_OUT and not self.spent.answered:
-            return f"outage: {attempt.reason}"
-        if self._failed_in_a_row >= OUTAGE:
-            return f"outage: {OUTAGE} requests in a row failed, the last with {attempt.reason}"
-        return None
+        """The error of a request whose last attempt failed, which may begin an outage."""
+        self._outage_watch.note_failure(attempt)
+        reason = attempt.reason
+        if failures > 1:
+            reason = f"{reason} ({failures} attempts)"
+        return Unanswered(reason, attempt.cause)
 
     def _pause(self, key: str, attempt: FailedAttempt, failures: int) -> float:
         """Seconds before the next attempt."""
@@ -222,6 +205,7 @@ class JudgeClient:
     async def _sent(
         self, messages: Messages, schema: dict[str, Any] | None, *, again: bool
     ) -> Attempt:
+        """One attempt, which is counted."""
         self.spent.requests += 1
         self.spent.retries += again
         return await self._endpoint.attempt(messages, schema)
@@ -233,11 +217,13 @@ class JudgeClient:
             raise Unanswered(BUDGET, Cause.BUDGET)
         if budget.max_tokens is not None and (spent.tokens >= budget.max_tokens or spent.unmetered):
             raise Unanswered(BUDGET, Cause.BUDGET)
-        if self._outage is not None:
-            raise Unanswered(self._outage, Cause.OUTAGE)
+        outage = self._outage_watch.reason
+        if outage is not None:
+            raise Unanswered(outage, Cause.OUTAGE)
 
 
 async def _rendered(messages: MessagesOf) -> Messages:
+    """The messages, made in another thread if a function makes them."""
     if not callable(messages):
         return messages
     try:
