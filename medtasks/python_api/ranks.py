@@ -19,8 +19,8 @@ from medtasks.python_api.boards import AnyRuns, Board, board
 
 @dataclass(frozen=True)
 class Ranks:
-    """The models ranked by one score, best first, with the board's ``ranking`` and what it shows in
-    a sentence.
+    """The models ranked by one score, best first, with the board's ``ranking``, and the ``finding``
+    in a sentence.
     """
 
     ranking: Ranking

@@ -78,8 +78,8 @@ class TaskFacts(BaseModel, frozen=True):
 
     @property
     def cut_off(self) -> float | None:
-        """Share of the responses that were cut off, at least if the end of some is unknown; None if
-        that of all is.
+        """The share of responses that were cut off: a lower bound if some ends are unknown, None if
+        all are.
         """
         known_ends = self.finish.keys() - {"unknown"}
         if not known_ends:
@@ -88,7 +88,7 @@ class TaskFacts(BaseModel, frozen=True):
 
     @property
     def cut_off_text(self) -> str:
-        """``cut_off`` as a text."""
+        """``cut_off`` as a percentage, marked if it is a lower bound."""
         share = self.cut_off or 0.0
         digits = 1 if share < WARNED_SHARE else 0
         at_least = "at least " if self.finish.get("unknown") else ""
@@ -97,8 +97,8 @@ class TaskFacts(BaseModel, frozen=True):
     def with_outcomes(
         self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None
     ) -> TaskFacts:
-        """The facts after these outcomes of the documents, and with the ends of ``replies``, if
-        they are given.
+        """The facts with these outcomes of the documents, and with how ``replies`` ended, if they
+        are given.
         """
         failures: Counter[str] = Counter()
         statuses: Counter[str] = Counter()
@@ -200,7 +200,7 @@ class RunManifest(BaseModel, frozen=True):
 
     @property
     def has_unknown_prompts(self) -> bool:
-        """Whether responses were made elsewhere, so that nobody knows what the model was asked."""
+        """Whether prompts are unknown, because the responses were made elsewhere."""
         return any(facts.prompt_hash == UNKNOWN_PROMPT for facts in self.tasks.values())
 
     @property
@@ -211,15 +211,16 @@ class RunManifest(BaseModel, frozen=True):
 
 def created_at(manifest: RunManifest) -> str:
     """When the run was made, in UTC: the newest run of a model is ranked."""
-    wrong = "expected a time with its offset, such as 2026-11-01T09:30:00+00:00"
+    problem = "expected a time with its offset, such as 2026-11-01T09:30:00+00:00"
     with contextlib.suppress(ValueError, OverflowError):
         time = datetime.fromisoformat(manifest.created)
-        if time.tzinfo is not None:
-            if time <= datetime.now(timezone.utc) + timedelta(days=1):
-                return time.astimezone(timezone.utc).isoformat(timespec="seconds")
-            wrong = "in the future, expected when it was run"
+        is_exact = time.tzinfo is not None
+        if is_exact and time <= datetime.now(timezone.utc) + timedelta(days=1):
+            return time.astimezone(timezone.utc).isoformat(timespec="seconds")
+        if is_exact:
+            problem = "in the future, expected when it was run"
     raise DataError(
-        f"manifest.json: field `created` is {manifest.created[:60]!r}, {wrong}; restore it."
+        f"manifest.json: field `created` is {manifest.created[:60]!r}, {problem}; restore it."
     )
 
 

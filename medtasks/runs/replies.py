@@ -36,9 +36,9 @@ were blocked or produced no content.
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent
-    its first request, and its share of the batch's ``seconds``; the peaks of memory are those of
-    the process so far, in bytes.
+    """The work behind a reply: ``start`` and ``end`` of its batch, in seconds since the process
+    sent its first request, and its share of the batch's ``seconds``; the peaks of memory are those
+    of the process so far, in bytes.
     """
 
     start: float
@@ -56,8 +56,7 @@ class Letter:
     """An option letter that the model generated, at character ``at`` of the response.
 
     ``options`` has the probabilities of all options at this token, normalised to 1; ``mass`` is
-    what they have together of the probability of all tokens. A token with blanks or signs around
-    the letter counts as the letter.
+    their sum before that. A token with blanks or signs around the letter counts as the letter.
     """
 
     at: int
@@ -68,7 +67,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
-    """Probabilities of a response, in whole percents: finer ones would change with the composition
+    """Probabilities of a response, rounded to 1 %: finer values would change with the composition
     of a batch.
 
     They are those of the model before temperature, top-p and top-k. ``answer`` is the geometric
@@ -137,9 +136,7 @@ class Slot:
 
     @property
     def key(self) -> bytes:
-        """Identifies the request: a hash, since a store keeps the key of every request in
-        memory.
-        """
+        """A hash that identifies the request; a store keeps those of all requests in memory."""
         fields = repr((self.task, self.doc_id, self.repeat, self.prompt, self.outcome))
         return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 

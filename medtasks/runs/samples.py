@@ -29,8 +29,8 @@ Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
 
 
 class Outcome(NamedTuple):
-    """What became of a sample: its status, why its response is missing, how it was read, and
-    whether it is too long to be scored whole.
+    """The outcome of a sample: its status, why its response is missing, how the response was read,
+    and whether it is too long to be scored whole.
     """
 
     status: str

@@ -75,8 +75,8 @@ _unquoted = functools.partial(unquote, errors="surrogatepass")
 
 
 def has_unknown_prompts(signature: str) -> bool:
-    """Whether nobody knows what the model was asked: the responses were made elsewhere. Such scores
-    are comparable with each other alone, and only if their models were in fact asked the same.
+    """Whether the prompts are unknown, because the responses were made elsewhere. Such scores are
+    comparable only with each other, and only if their models were in fact asked the same.
     """
     return parse_signature(signature).get("prompt") == UNKNOWN_PROMPT
 

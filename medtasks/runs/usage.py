@@ -23,8 +23,9 @@ _Amount = Annotated[
 
 
 class Usage(BaseModel, frozen=True):
-    """What the answers to one task, or to all tasks of a run, took. A field that nothing reports is
-    None and is not written; sums are over all parts of a resumed run and over all processes.
+    """Time, tokens and memory that the answers to one task, or to all tasks of a run, took. A field
+    that nothing reports is None and is not written; sums are over all parts of a resumed run and
+    over all processes.
 
     Args:
         samples: answers that the model gave; a document has one per repeat, whatever its number of
@@ -90,7 +91,7 @@ class Usage(BaseModel, frozen=True):
 
 
 class RunUsage(Usage, frozen=True):
-    """What a run used in all, and by task.
+    """Time, tokens and memory that a run used, in all and by task.
 
     Args:
         counters: the back-end's own counters, summed over processes, since the run was last
