@@ -186,7 +186,6 @@ def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on(
     sizes.clear()
     monkeypatch.setattr(vlm_module, "CALM", 3)
     model.replies(bench.task("more", questions(12)))
-    assert max(sizes[:3]) <= 3
     assert max(sizes) > 3  # after so many batches, larger ones are tried again
 
 
