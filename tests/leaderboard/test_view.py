@@ -673,4 +673,4 @@ def test_a_stopped_run_says_that_it_stopped_and_how_to_continue(tmp_path: Path) 
     }
     assert "This run has stopped" not in by_model[CAREFUL.name]
     assert "This run has stopped" in by_model[GUESS.name]
-    assert "Start it again with the same command" in by_model[GUESS.name]
+    assert "Run the same command again to continue" in by_model[GUESS.name]
