@@ -89,13 +89,7 @@ def write_records(
             file = folder / f"{stem}_samples.jsonl"
             _write(out / file, "".join(lines))
             written.append(out / file)
-            record["detailed_evaluation_results"] = {
-                "format": "jsonl",
-                "file_path": f"data/{file.as_posix()}",
-                "hash_algorithm": "sha256",
-                "checksum": file_sha256(out / file),
-                "total_rows": len(lines),
-            }
+            record["detailed_evaluation_results"] = _sample_file_facts(out, file, len(lines))
         file = folder / f"{stem}.json"
         _write(out / file, _checked_json(schema.log, record, indent=1))
         written.append(out / file)
@@ -133,6 +127,17 @@ def _with_samples(results: Sequence[Path], run: ScoredRun) -> ScoredRun:
         folder for folder in find_everything(results).runs if folder.content == run.digest
     )
     return scored_run(folder, whole=True)
+
+
+def _sample_file_facts(out: Path, file: Path, rows: int) -> dict[str, Any]:
+    """What a record states about its file of samples."""
+    return {
+        "format": "jsonl",
+        "file_path": f"data/{file.as_posix()}",
+        "hash_algorithm": "sha256",
+        "checksum": file_sha256(out / file),
+        "total_rows": rows,
+    }
 
 
 def _checked_json(kind: Any, content: Mapping[str, Any], indent: int | None = None) -> str:

@@ -237,10 +237,10 @@ def _progress(
 def _count_abstentions(spec: TaskSpec, samples: Sequence[Sample]) -> int:
     """How many samples have their document's abstention as the answer, as the filter writes it."""
     documents = {_abstention(sample): sample.document for sample in samples}
-    texts = list(documents)
-    filtered = spec.filter.kind().apply([[text] for text in texts], list(documents.values()))
-    abstentions = dict(zip(texts, map(str, filtered), strict=True))
-    return sum(sample.filtered == abstentions[_abstention(sample)] for sample in samples)
+    responses = [[text] for text in documents]
+    readings = spec.filter.kind().apply(responses, list(documents.values()))
+    reading_of = dict(zip(documents, map(str, readings), strict=True))
+    return sum(sample.filtered == reading_of[_abstention(sample)] for sample in samples)
 
 
 def _abstention(sample: Sample) -> str:
@@ -251,9 +251,8 @@ def _shown_scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to
     it.
     """
-    ranking_metrics = {
-        column.metric for column in layout_of(load_spec(name).metadata.benchmark).headline
-    }
+    layout = layout_of(load_spec(name).metadata.benchmark)
+    ranking_metrics = {column.metric for column in layout.headline}
     applicable = {metric: score for metric, score in scores.metrics.items() if score.samples}
     ranked = [(metric, score) for metric, score in applicable.items() if metric in ranking_metrics]
     return ranked or list(applicable.items())
