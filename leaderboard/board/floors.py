@@ -54,7 +54,13 @@ def highest_floor(column: BoardColumn) -> Floor | None:
 
 
 def floors_text(column: BoardColumn, without: Floor | None = None) -> str:
-    """``chance 20.0, always C 22.8, best blind run 31.0``; empty without a floor."""
+    """The floors of a column with their levels; empty without a floor.
+
+    >>> column = BoardColumn(key="k", task="t", metric="m", label="Accuracy", unit="fraction",
+    ...                      higher_is_better=True, chance=0.2, constant=0.228, constant_answer="C")
+    >>> floors_text(column)
+    'chance 20.0, always C 22.8'
+    """
     shown_floors = [floor for floor in column_floors(column) if floor != without]
     return ", ".join(f"{floor.name} {number(floor.level, column.unit)}" for floor in shown_floors)
 

@@ -170,7 +170,11 @@ def measured(
 
 
 def amount(value: float | None) -> str:
-    """``value`` with three significant digits, or whole from 1,000; empty without one."""
+    """``value`` with three significant digits, or whole from 1,000; empty without one.
+
+    >>> amount(0.00123456), amount(12345.6)
+    ('0.00123', '12,346')
+    """
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

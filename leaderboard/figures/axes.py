@@ -42,6 +42,11 @@ def time_axis(timelines: Sequence[Timeline], further: Iterable[float] = ()) -> A
     """The time axis of one streaming item.
 
     It covers the models' rounds, the item's question and t*, and the ``further`` times.
+
+    >>> timeline = Timeline(model="m", task="t", item="i", query_time=2.0, expected_time=15.0,
+    ...                     tolerance=3.0, rounds=())
+    >>> time_axis([timeline], [32.0]).ticks
+    ((2.0, '2'), (32.0, '32'))
     """
     item = timelines[0]
     times = [item.query_time, *further]

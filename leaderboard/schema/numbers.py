@@ -57,14 +57,26 @@ def shown_interval(cell: Cell, unit: Unit) -> str:
 
 
 def direction(column: BoardColumn) -> str:
-    """Which values of the column are good; empty where more is better."""
+    """Which values of the column are good; empty where more is better.
+
+    >>> column = BoardColumn(key="k", task="t", metric="m", label="Delay", unit="seconds",
+    ...                      higher_is_better=False)
+    >>> direction(column)
+    'lower is better'
+    """
     if column.signed:
         return "0 is best"
     return "" if column.higher_is_better else "lower is better"
 
 
 def column_note(column: BoardColumn) -> str:
-    """Unit and direction: ``s, 0 is best``."""
+    """The column's unit, and which values are good.
+
+    >>> column = BoardColumn(key="k", task="t", metric="m", label="Delay", unit="seconds",
+    ...                      higher_is_better=False)
+    >>> column_note(column)
+    's, lower is better'
+    """
     return ", ".join(filter(None, (UNITS[column.unit], direction(column))))
 
 
@@ -104,7 +116,11 @@ def _key_part(name: str) -> str:
 
 
 def number(value: float, unit: Unit) -> str:
-    """``value`` in its unit, with a true minus sign."""
+    """``value`` in its unit, with a true minus sign.
+
+    >>> number(0.5806, "fraction"), number(-1.25, "seconds")
+    ('58.1', '−1.3')
+    """
     return shown(value, unit).replace("-", MINUS)
 
 
@@ -123,5 +139,9 @@ def interval(low: float | None, high: float | None, unit: Unit) -> str:
 
 
 def exact(value: float | None) -> str:
-    """Six significant digits in the board's own unit, for sorting."""
+    """Six significant digits in the board's own unit, for sorting.
+
+    >>> exact(0.5806451612), exact(None)
+    ('0.580645', '')
+    """
     return "" if value is None else f"{value:.6g}"

@@ -56,7 +56,11 @@ def downloads_of(downloads: Iterable[Download], benchmark: str = "") -> list[Dow
 
 
 def size_text(size: int) -> str:
-    """A number of bytes as text, with two or three digits: ``1.2 MB``, ``34 kB``, ``87 bytes``."""
+    """A number of bytes as text, with two or three digits.
+
+    >>> size_text(1_234_567), size_text(34_000), size_text(87)
+    ('1.2 MB', '34 kB', '87 bytes')
+    """
     for factor, unit in _UNITS:
         if size >= factor:
             amount = size / factor

@@ -58,7 +58,12 @@ def _published_table(
 
 
 def is_printed_so(cell: schema.Published, text: str) -> bool:
-    """Whether the paper prints the number ``text``, apart from trailing zeros."""
+    """Whether the paper prints the number ``text``, apart from trailing zeros.
+
+    >>> from types import SimpleNamespace
+    >>> is_printed_so(SimpleNamespace(printed="41.20"), "41.2")
+    True
+    """
     if cell.printed is None:
         return True
     try:

@@ -89,12 +89,23 @@ def first_click(column: schema.BoardColumn) -> str:
     """The direction in which the first click on a column sorts it.
 
     The best value comes on top, of a signed score the lowest.
+
+    >>> column = schema.BoardColumn(key="k", task="t", metric="m", label="Accuracy",
+    ...                             unit="fraction", higher_is_better=True)
+    >>> first_click(column)
+    'down'
     """
     return "down" if column.higher_is_better and not column.signed else "up"
 
 
 def group_letters(ranking: schema.Ranking, model: str) -> str:
-    """The letters of the model's groups in a ranking; empty if it is not ranked."""
+    """The letters of the model's groups in a ranking; empty if it is not ranked.
+
+    >>> from types import SimpleNamespace
+    >>> place = schema.Ranked(model="m", rank=1, best=1, worst=2, letters=("a", "b"))
+    >>> group_letters(SimpleNamespace(ranked=[place]), "m")
+    'ab'
+    """
     for place in ranking.ranked:
         if place.model == model:
             are_single = all(len(letter) == 1 for letter in place.letters)
@@ -104,7 +115,14 @@ def group_letters(ranking: schema.Ranking, model: str) -> str:
 
 
 def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, ...]:
-    """Notes on a score for which some items lack a response or a verdict."""
+    """Notes on a score for which some items lack a response or a verdict.
+
+    >>> column = schema.BoardColumn(key="k", task="t", metric="m", label="Accuracy",
+    ...                             unit="fraction", higher_is_better=True)
+    >>> cell = schema.Cell(value=0.5, items=400, answered=369, incomplete=True, signature="")
+    >>> coverage_notes(cell, column)
+    ('369 of 400 answered', 'incomplete')
+    """
     is_answered = cell.answered in (None, cell.items)
     is_judged = cell.judged in (None, cell.items)
     if is_answered and is_judged:
@@ -150,6 +168,13 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
     """By key, how a column differs from others with the same label.
 
     These are its task (without the words that all tasks begin with), metric and breakdown.
+
+    >>> columns = []
+    >>> for task in ("vqa_easy", "vqa_hard"):
+    ...     columns.append(schema.BoardColumn(key=task, task=task, metric="m", label="Accuracy",
+    ...                                       unit="fraction", higher_is_better=True))
+    >>> subtitles(columns)
+    {'vqa_easy': 'easy', 'vqa_hard': 'hard'}
     """
     by_label: dict[str, list[schema.BoardColumn]] = defaultdict(list)
     for column in columns:

@@ -181,7 +181,7 @@ def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None
         write_run_of(tmp_path, CAREFUL, [CHOICE])
         run.finish()
         page.get_by_text("No run is in progress").wait_for(timeout=60_000)
-        page.get_by_role("link", name="the board").wait_for(timeout=60_000)
+        page.get_by_role("link", name="the leaderboard").wait_for(timeout=60_000)
         page.get_by_role("link", name="Samples").click()
         page.locator(".list").wait_for()
         assert len(ids(page)) == count
