@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import NamedTuple
 
-from medtasks.answers.option_letter import read_stages
+from medtasks.answers.stages import read_stages
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.runs.samples import Sample
 

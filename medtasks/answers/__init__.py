@@ -7,9 +7,9 @@ from __future__ import annotations
 from medtasks.answers.alert_state import AlertStateFilter as AlertStateFilter
 from medtasks.answers.answerability import AnswerabilityFilter as AnswerabilityFilter
 from medtasks.answers.markup import AnswerTextFilter as AnswerTextFilter
-from medtasks.answers.option_letter import LastStageOptionFilter as LastStageOptionFilter
 from medtasks.answers.option_letter import OptionLetterFilter as OptionLetterFilter
 from medtasks.answers.reasoned_answer import ReasonedAnswerFilter as ReasonedAnswerFilter
+from medtasks.answers.stages import LastStageOptionFilter as LastStageOptionFilter
 from medtasks.answers.stated_confidence import StatedConfidenceFilter as StatedConfidenceFilter
 from medtasks.catalog.registry import FilterInfo, Plugin
 

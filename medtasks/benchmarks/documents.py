@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medtasks.answers.option_letter import join_stages
+from medtasks.answers.stages import join_stages
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.prompts import render

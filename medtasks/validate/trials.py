@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtasks.answers.option_letter import join_stages
+from medtasks.answers.stages import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.items import Item, Value

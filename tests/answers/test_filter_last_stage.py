@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.answers import LastStageOptionFilter
-from medtasks.answers.option_letter import join_stages, read_stages
+from medtasks.answers.stages import join_stages, read_stages
 
 
 @given(first=st.text(), second=st.text())

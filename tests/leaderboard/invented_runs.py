@@ -18,7 +18,7 @@ from typing import Any
 
 from medtasks.adapters.policies import PolicyQuestion, make_policy, with_confidence
 
-from medtasks.answers.option_letter import join_stages
+from medtasks.answers.stages import join_stages
 from medtasks.benchmarks.documents import asked_prompt, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.judge_run import judge_all
