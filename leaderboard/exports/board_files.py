@@ -60,6 +60,7 @@ def _schema_json() -> str:
 
 
 def _exports_of_benchmark(board: Board, benchmark: BenchmarkBoard) -> dict[str, Export]:
+    """The files about one benchmark, by path."""
     folder = safe_name(benchmark.name)
     exports: dict[str, Export] = {}
 

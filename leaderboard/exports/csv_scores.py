@@ -114,6 +114,7 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[Line]:
 
 
 def _column_fields(column: BoardColumn) -> Line:
+    """The fields of a line that depend on its column."""
     best = "highest" if column.higher_is_better else "lowest"
     if column.signed:
         best = "zero"
@@ -121,6 +122,7 @@ def _column_fields(column: BoardColumn) -> Line:
 
 
 def _cell_fields(cell: Cell, row: BoardRow) -> Line:
+    """The fields of a line that depend on its cell, and all reasons for caution."""
     reasons = []
     if cell.reason:
         reasons.append(cell.reason)

@@ -94,6 +94,7 @@ def _source_data(headline: Headline) -> dict[str, Any]:
 
 
 def _metric_config(headline: Headline) -> dict[str, Any]:
+    """The score's metric, with its unit, bounds and judges."""
     column = headline.column
     unit = unit_of(column.metric)
     least, most = _BOUNDS.get(unit, ("-Infinity", "Infinity"))
@@ -174,6 +175,7 @@ def _judging(headline: Headline) -> dict[str, Any] | None:
 
 
 def _judge(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge with its settings."""
     temperature = facts.get("temperature")
     return {
         "model_info": {

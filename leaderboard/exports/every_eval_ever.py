@@ -97,6 +97,7 @@ def write_records(
 
 
 def _imported_schema() -> _Schema:
+    """The models of the package; `UsageError` if it is not installed."""
     try:
         return _Schema(
             log=import_module("every_eval_ever.eval_types").EvaluationLog,

@@ -163,6 +163,7 @@ def _verdicts_text(sample: Sample, number: int) -> str:
 
 
 def _sample_metadata(sample: Sample, number: int, doubts: str) -> dict[str, Any]:
+    """What Inspect has no field for: task, cluster, status, media and document."""
     status = sample.repeats[number].status if sample.repeats else sample.status
     metadata: dict[str, Any] = {
         "sample_id": sample.sample_id,

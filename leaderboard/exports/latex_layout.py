@@ -86,6 +86,7 @@ class _Page:
         return not self.rows and not any(group.rows for group in self.published)
 
     def has_room(self, row: LatexRow) -> bool:
+        """Whether the row still fits the page."""
         return self.lines + row.lines <= MOST_LINES
 
     def add_row(self, row: LatexRow) -> None:
@@ -165,6 +166,7 @@ class TableLayout:
             yield LatexPart(headings, page.rows, published, is_incomplete, name_width, width)
 
     def _has_incomplete_values(self, columns: Sequence[BoardColumn]) -> bool:
+        """Whether a comparable row has an incomplete value in one of the columns."""
         for row in self.table.rows:
             cells = [row.cells.get(column.key) for column in columns]
             if any(cell is not None and cell.incomplete for cell in cells):
@@ -183,6 +185,7 @@ class TableLayout:
     def _row(
         self, row: BoardRow, columns: Sequence[BoardColumn], row_places: dict[str, int | None]
     ) -> LatexRow:
+        """A comparable row; ``row_places`` are its places among the best, by column key."""
         name = shown_name(self.board, row.model, row.blind)
         numbers, intervals = [], []
         for column in columns:

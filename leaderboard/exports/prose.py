@@ -72,6 +72,7 @@ def as_markdown(title: str, paragraphs: Sequence[Paragraph]) -> str:
 
 
 def _markdown_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
+    """The paragraphs and list items, a block each."""
     for paragraph in paragraphs:
         heading = f"**{markdown_escaped(paragraph.heading)}.**"
         lines = [heading, *map(_markdown_sentence, paragraph.sentences)]
@@ -85,6 +86,7 @@ def _markdown_sentence(sentence: Sentence) -> str:
 
 
 def _markdown_code(code: Code) -> str:
+    """A name in typewriter type; escaped text where a code span would change it."""
     if _PLAIN_CODE.fullmatch(code.text):
         return f"`{code.text}`"
     return markdown_escaped(code.text)
@@ -107,6 +109,7 @@ def as_latex(title: str, paragraphs: Sequence[Paragraph]) -> str:
 
 
 def _latex_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
+    """The paragraphs, each with its list, a block each."""
     for paragraph in paragraphs:
         lines = [r"\begin{sloppypar}", rf"\paragraph{{{latex_escaped(paragraph.heading)}.}}"]
         lines.extend(map(_latex_sentence, paragraph.sentences))
@@ -122,6 +125,7 @@ def _latex_sentence(sentence: Sentence) -> str:
 
 
 def _latex_code(code: Code) -> str:
+    """A name in typewriter type that may be broken after punctuation."""
     parts = _BREAKS.split(one_line(code.text))
     breakable = r"\allowbreak{}".join(latex_escaped(part) for part in parts)
     return rf"\texttt{{{breakable}}}"

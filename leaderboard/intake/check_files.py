@@ -117,6 +117,7 @@ def check_files(
 
 
 def _log_without_run(log: Path, where: str) -> SubmissionFinding:
+    """The finding about a log of lmms-eval without a run beside it."""
     return problem(
         "LB103",
         where,

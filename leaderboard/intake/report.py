@@ -66,6 +66,7 @@ def folded(report: CheckReport) -> dict[str, list[Finding]]:
 
 
 def _folded(findings: Sequence[SubmissionFinding]) -> Finding:
+    """The first finding, with the number of the others in its place."""
     first, *more = findings
     if not more:
         return first

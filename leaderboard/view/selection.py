@@ -78,6 +78,7 @@ class Selection:
         return ""
 
     def _selected_rows(self) -> list[SampleRow]:
+        """The rows that meet all conditions of the query, in its order."""
         disagree = self.query["disagree"]
         values = self._condition_values()
         conditions = [selection_sql.CONDITIONS[name] for name in values]
