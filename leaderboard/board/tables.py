@@ -38,15 +38,15 @@ def made_table(
     ``apart`` are the rows that are not comparable.
     """
     used_columns: dict[str, BoardColumn] = {}
-    cells_of: dict[str, dict[str, Cell]] = defaultdict(dict)
-    runs_of: dict[str, set[str]] = defaultdict(set)
+    cells_by_model: dict[str, dict[str, Cell]] = defaultdict(dict)
+    runs_by_model: dict[str, set[str]] = defaultdict(set)
     for filled in cells:
         used_columns[filled.column.key] = filled.column
-        cells_of[filled.model][filled.column.key] = filled.cell
-        runs_of[filled.model].update(filled.runs)
+        cells_by_model[filled.model][filled.column.key] = filled.cell
+        runs_by_model[filled.model].update(filled.runs)
     rows = []
-    for model, row in cells_of.items():
-        rows.append(BoardRow(model=model, cells=row, runs=tuple(sorted(runs_of[model]))))
+    for model, row in cells_by_model.items():
+        rows.append(BoardRow(model=model, cells=row, runs=tuple(sorted(runs_by_model[model]))))
     return BoardTable(
         name=name,
         title=title,

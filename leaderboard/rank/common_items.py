@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +12,13 @@ from medtasks.metrics.registry import get_metric
 
 from ..verify.entries import Entry
 
-Row = tuple[str, str, int]
-"""An item, its cluster (by its first item), and the party of runs that agree about it."""
+
+class ClaimedRow(NamedTuple):
+    """An item in a cluster, named by the cluster's first item, as a party of runs claims it."""
+
+    item: str
+    first_item: str
+    party: int
 
 
 def on_common_items(
@@ -27,16 +33,16 @@ def on_common_items(
     first, *rest = entries.values()
     if all(_has_equal_items(first, entry) for entry in rest):
         return {model: entry.statistics(metric) for model, entry in entries.items()}, first.clusters
-    rows_of = _claimed_rows(entries)
-    every_row = sorted(set().union(*rows_of.values()))
-    place_of = {row: place for place, row in enumerate(every_row)}
+    rows_by_model = _claimed_rows(entries)
+    every_row = sorted(set().union(*rows_by_model.values()))
+    row_places = {row: place for place, row in enumerate(every_row)}
     width = get_metric(metric).width
     tables = {}
     for model, entry in entries.items():
         table = np.full((len(every_row), width), np.nan)
-        table[[place_of[row] for row in rows_of[model]]] = entry.statistics(metric)
+        table[[row_places[row] for row in rows_by_model[model]]] = entry.statistics(metric)
         tables[model] = table
-    return tables, [cluster for _, cluster, _ in every_row]
+    return tables, [row.first_item for row in every_row]
 
 
 def _has_equal_items(first: Entry, second: Entry) -> bool:
@@ -48,15 +54,16 @@ def _has_equal_items(first: Entry, second: Entry) -> bool:
     )
 
 
-def _claimed_rows(entries: Mapping[str, Entry]) -> dict[str, list[Row]]:
+def _claimed_rows(entries: Mapping[str, Entry]) -> dict[str, list[ClaimedRow]]:
     """The rows of each model's items."""
-    party_of = _parties(entries)
-    rows_of: dict[str, list[Row]] = {}
+    party_by_model = _parties(entries)
+    rows_by_model: dict[str, list[ClaimedRow]] = {}
     for model, entry in entries.items():
-        rows_of[model] = []
+        rows_by_model[model] = []
         for item, first_item in zip(entry.items, entry.first_items, strict=True):
-            rows_of[model].append((item, first_item, party_of[model]))
-    return rows_of
+            row = ClaimedRow(item, first_item, party_by_model[model])
+            rows_by_model[model].append(row)
+    return rows_by_model
 
 
 def _parties(entries: Mapping[str, Entry]) -> dict[str, int]:
@@ -65,14 +72,14 @@ def _parties(entries: Mapping[str, Entry]) -> dict[str, int]:
     Within one, no two runs contradict each other about a question.
     """
     parties: list[list[Entry]] = []
-    party_of: dict[str, int] = {}
+    party_by_model: dict[str, int] = {}
     for model, entry in entries.items():
         for number, members in enumerate(parties):
             if not any(entry.contradicts(member) for member in members):
                 members.append(entry)
-                party_of[model] = number
+                party_by_model[model] = number
                 break
         else:
-            party_of[model] = len(parties)
+            party_by_model[model] = len(parties)
             parties.append([entry])
-    return party_of
+    return party_by_model

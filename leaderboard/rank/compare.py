@@ -47,18 +47,18 @@ def compare_runs(
         UsageError: the runs have no score in common, or not this one.
     """
     names = _shared_names(first, second, task)
-    metrics_of = {name: shared_metrics((first, second), name) for name in names}
+    metrics_by_name = {name: shared_metrics((first, second), name) for name in names}
     if metric is not None:
-        _require_metric(metric, metrics_of)
+        _require_metric(metric, metrics_by_name)
     if task is None and metric is None:
-        metrics_of = _worth_showing(metrics_of, first, second)
+        metrics_by_name = _worth_showing(metrics_by_name, first, second)
     lines: list[ComparisonLine] = []
-    for number, (name, metrics) in enumerate(metrics_of.items(), start=1):
+    for number, (name, metrics) in enumerate(metrics_by_name.items(), start=1):
         if metric is not None:
             metrics = [metric] if metric in metrics else []
         lines += compared_lines(first.entries[name], second.entries[name], metrics)
         if progress is not None:
-            progress(number, len(metrics_of))
+            progress(number, len(metrics_by_name))
     return Comparison(first=first.model, second=second.model, lines=_corrected(lines))
 
 
@@ -84,14 +84,14 @@ def _shared_names(first: ScoredRun, second: ScoredRun, task: str | None) -> list
 
 def shared_metrics(runs: Sequence[ScoredRun], name: str) -> list[str]:
     """The metrics of a task or group that all runs have."""
-    first, *rest = (run.entries[name].scores.metrics for run in runs)
-    return [metric for metric in first if all(metric in metrics for metrics in rest)]
+    shared = set.intersection(*[set(run.entries[name].scores.metrics) for run in runs])
+    return [metric for metric in runs[0].entries[name].scores.metrics if metric in shared]
 
 
-def _require_metric(metric: str, metrics_of: Mapping[str, Sequence[str]]) -> None:
+def _require_metric(metric: str, metrics_by_name: Mapping[str, Sequence[str]]) -> None:
     """Raise a `UsageError` unless a task or group has the metric."""
     metrics: dict[str, None] = {}
-    for names in metrics_of.values():
+    for names in metrics_by_name.values():
         metrics.update(dict.fromkeys(names))
     if metric not in metrics:
         named = first_names(metrics, 12) or "none"
@@ -102,19 +102,19 @@ def _require_metric(metric: str, metrics_of: Mapping[str, Sequence[str]]) -> Non
 
 
 def _worth_showing(
-    metrics_of: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun
+    metrics_by_name: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun
 ) -> dict[str, list[str]]:
     """The metrics by task and group that apply to an item.
 
     A group of one task does not repeat that task's.
     """
     worth_showing: dict[str, list[str]] = {}
-    for name, metrics in metrics_of.items():
+    for name, metrics in metrics_by_name.items():
         entries = first.entries[name], second.entries[name]
-        members = {task for entry in entries for task in entry.table.tasks}
+        members = {*entries[0].table.tasks, *entries[1].table.tasks}
         repeated: list[str] = []
         if len(members) == 1 and name not in members:
-            repeated = metrics_of.get(members.pop(), [])
+            repeated = metrics_by_name.get(members.pop(), [])
         worth_showing[name] = []
         for metric in metrics:
             applies = any(entry.scores.metrics[metric].samples for entry in entries)

@@ -129,9 +129,9 @@ def _group_metrics(
     runs: Sequence[ScoredRun], group: str, tasks: Sequence[str], metric: str | None
 ) -> Iterator[_GroupMetric]:
     """The metrics that all runs have in all of these tasks of a group."""
-    metrics_of = [shared_metrics(runs, task) for task in tasks]
-    for name in metrics_of[0]:
-        is_in_all = all(name in metrics for metrics in metrics_of)
+    task_metrics = [shared_metrics(runs, task) for task in tasks]
+    for name in task_metrics[0]:
+        is_in_all = all(name in metrics for metrics in task_metrics)
         if is_in_all and metric in (None, name):
             yield _GroupMetric(group, name, tasks)
 

@@ -25,13 +25,12 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
         return facts.records, published
     if not facts.coverage:
         return facts.records, facts.records + excluded
-    entries = [
-        entry
-        for entry in facts.coverage
-        if entry.task in manifest.tasks and manifest.tasks[entry.task].benchmark == benchmark
-    ]
-    prepared = sum(entry.prepared for entry in entries)
-    records = sum(entry.records for entry in entries)
+    prepared = records = 0
+    for entry in facts.coverage:
+        task = manifest.tasks.get(entry.task)
+        if task is not None and task.benchmark == benchmark:
+            prepared += entry.prepared
+            records += entry.records
     return prepared, records
 
 

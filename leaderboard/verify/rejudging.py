@@ -26,7 +26,7 @@ from medtasks.judge.judging_report import Progress
 from medtasks.judge.settings import JudgeConfig
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts
-from medtasks.runs.samples import Sample
+from medtasks.runs.samples import JudgedResponse, Sample
 from medtasks.scoring.judge_identity import judges_of
 from medtasks.scoring.panels import combine
 
@@ -94,32 +94,37 @@ def rejudge(
         MedtasksError: the judges cannot be asked.
     """
     random = Random(seed)
-    for name, facts in sorted(run.manifest.judge.items()):
+    for name in sorted(run.manifest.judge):
         chosen = _random_samples(run, name, share, random)
-        if not chosen:
-            continue
-        again = _ask_again(run, name, chosen, config, progress)
-        new_facts = again.facts[name]
-        before = _panel_scores(chosen, facts)
-        after = _panel_scores(again.samples, new_facts)
-        counts = _agreement_counts(before.scores, after.scores)
-        yield Rejudged(
-            run=run.digest,
-            folder=run.public.folder,
-            rubric=name,
-            judge=judges_of(new_facts),
-            same_judge=facts.judge_hash == new_facts.judge_hash,
-            date=datetime.now(timezone.utc).date().isoformat(),
-            share=share,
-            seed=seed,
-            samples=sum(map(len, chosen.values())),
-            scores=counts["compared"],
-            equal=counts["equal"],
-            unanswered=counts["unanswered"],
-            agreement=agreement_report(
-                facts.rubric, {"submitted": before.scores, "again": after.scores}, before.clusters
-            ),
-        )
+        if chosen:
+            again = _ask_again(run, name, chosen, config, progress)
+            yield _compared(run, name, chosen, again, share, seed)
+
+
+def _compared(
+    run: ScoredRun, rubric: str, chosen: Chosen, again: Judged, share: float, seed: int
+) -> Rejudged:
+    """How far the verdicts of ``again`` agree with the run's on the samples ``chosen``."""
+    facts, new_facts = run.manifest.judge[rubric], again.facts[rubric]
+    before = _panel_scores(chosen, facts)
+    after = _panel_scores(again.samples, new_facts)
+    counts = _agreement_counts(before.scores, after.scores)
+    by_round = {"submitted": before.scores, "again": after.scores}
+    return Rejudged(
+        run=run.digest,
+        folder=run.public.folder,
+        rubric=rubric,
+        judge=judges_of(new_facts),
+        same_judge=facts.judge_hash == new_facts.judge_hash,
+        date=datetime.now(timezone.utc).date().isoformat(),
+        share=share,
+        seed=seed,
+        samples=sum(map(len, chosen.values())),
+        scores=counts["compared"],
+        equal=counts["equal"],
+        unanswered=counts["unanswered"],
+        agreement=agreement_report(facts.rubric, by_round, before.clusters),
+    )
 
 
 def _random_samples(
@@ -148,7 +153,11 @@ def _ask_again(
     config: JudgeConfig,
     progress: Progress | None,
 ) -> Judged:
-    """The samples with new verdicts; raises the error if the judges cannot be asked."""
+    """The samples with new verdicts.
+
+    Raises:
+        MedtasksError: the judges cannot be asked.
+    """
     with tempfile.TemporaryDirectory() as directory:
         store = Path(directory) / "verdicts.sqlite"
         fresh = config.model_copy(update={"rubrics": (rubric,), "store": store})
@@ -187,19 +196,26 @@ def _panel_scores(samples: Chosen, facts: RubricFacts) -> _PanelScores:
     for task, task_samples in samples.items():
         for sample in task_samples:
             for number, verdict in enumerate(sample.verdicts[facts.rubric.name]):
-                if not verdict.judges:
-                    continue
-                panel = {}
-                for judge in facts.judges:
-                    if judge in verdict.judges:
-                        panel[judge] = verdict.judges[judge].scores
-                aspects: Sequence[Aspect] = ()
-                if any(panel.values()):
-                    aspects = aspects_of(facts.rubric, sample.whole_document())
-                response = f"{task}/{sample.sample_id}#{number}"
-                panel_scores.scores[response], _ = combine(panel, aspects, facts.combine)
-                panel_scores.clusters[response] = sample.cluster
+                if verdict.judges:
+                    response = f"{task}/{sample.sample_id}#{number}"
+                    panel_scores.scores[response] = _combined_scores(sample, verdict, facts)
+                    panel_scores.clusters[response] = sample.cluster
     return panel_scores
+
+
+def _combined_scores(
+    sample: Sample, verdict: JudgedResponse, facts: RubricFacts
+) -> dict[str, float]:
+    """The panel's score of one response in each aspect, without those that are undecided."""
+    by_judge = {}
+    for judge in facts.judges:
+        if judge in verdict.judges:
+            by_judge[judge] = verdict.judges[judge].scores
+    aspects: Sequence[Aspect] = ()
+    if any(by_judge.values()):
+        aspects = aspects_of(facts.rubric, sample.whole_document())
+    scores, _ = combine(by_judge, aspects, facts.combine)
+    return scores
 
 
 REJUDGED = TypeAdapter(list[Rejudged])
@@ -207,7 +223,11 @@ REJUDGED = TypeAdapter(list[Rejudged])
 
 
 def read_rejudged(path: Path) -> list[Rejudged]:
-    """The records in such a file."""
+    """The records in a file that ``medtasks leaderboard check --rejudged`` wrote.
+
+    Raises:
+        DataError: the file cannot be read, or is not such a file.
+    """
     with reading(path, "name another file"):
         content = path.read_bytes()
     try:
