@@ -56,8 +56,14 @@ class Cell:
     percentile_coverage: float
     percentile_width: float
 
+    @property
+    def place(self) -> tuple[float, str, int]:
+        """The row and column of the table; correlations share one."""
+        return self.accuracy, self.design, self.clusters
+
     def __str__(self) -> str:
-        return f"accuracy {self.accuracy}, {self.design}, icc {self.correlation}, {self.clusters} clusters"
+        design = f"{self.design}, icc {self.correlation}, {self.clusters} clusters"
+        return f"accuracy {self.accuracy}, {design}"
 
 
 def accuracy_cell(
@@ -128,11 +134,8 @@ def accuracy_section(cells: list[Cell]) -> Section:
         for design in SIZES:
             row = [f"{accuracy}, {design}"]
             for clusters in CLUSTERS:
-                chosen = [
-                    cell
-                    for cell in cells
-                    if (cell.accuracy, cell.design, cell.clusters) == (accuracy, design, clusters)
-                ]
+                place = (accuracy, design, clusters)
+                chosen = [cell for cell in cells if cell.place == place]
                 percentiles = min(cell.percentile_coverage for cell in chosen)
                 text = shown(min(cell.coverage for cell in chosen))
                 row.append(text if np.isnan(percentiles) else f"**{text}** {shown(percentiles)}")
@@ -174,20 +177,17 @@ def text_section(quick: bool) -> Section:
             }
             for clusters in TEXT_CLUSTERS:
                 row = [f"{text.name}, rate {rate}, {clusters} clusters"]
-                covered = []
+                covered: list[float] = []
                 for design in SIZES:
-                    cells = [
+                    shares = [
                         text_coverage(text, design, rate, correlation, clusters, truth, studies)
                         for correlation, truth in truths.items()
                     ]
-                    covered += cells
-                    row.append(shown(fmean(cells) if quick else min(cells)))
+                    covered += shares
+                    row.append(shown(fmean(shares) if quick else min(shares)))
                     if not quick:
-                        missed += [
-                            f"{row[0]}, {design}: {cell:.3f}"
-                            for cell in cells
-                            if too_low(cell, studies)
-                        ]
+                        low = [share for share in shares if too_low(share, studies)]
+                        missed += [f"{row[0]}, {design}: {share:.3f}" for share in low]
                 if quick and too_low(fmean(covered), studies * len(covered)):
                     missed.append(f"{row[0]}: {fmean(covered):.3f} on average")
                 rows.append(tuple(row))

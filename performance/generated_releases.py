@@ -58,13 +58,13 @@ def kvasir_pictures() -> dict[str, bytes]:
 def kvasir(folder: Path) -> Commands:
     write_kvasir(folder)
     command = ["kvasir_vqa_x1", "--source"]
-    plain, rows, images = f"{folder}/plain", f"{folder}/rows", f"{folder}/images"
+    folder_path, rows, images = f"{folder}/plain", f"{folder}/rows", f"{folder}/images"
     return {
-        "kvasir_vqa_x1, JSONL and a folder of pictures": [*command, plain],
+        "kvasir_vqa_x1, JSONL and a folder of pictures": [*command, folder_path],
         "kvasir_vqa_x1, parquet with the pictures' bytes": [*command, f"{folder}/bytes"],
         "kvasir_vqa_x1, parquet with URLs": [*command, f"{folder}/urls"],
         "kvasir_vqa_x1, parquet and the image dataset": [*command, rows, "--images", images],
-        "kvasir_vqa_x1, references only": [*command, plain, "--references-only"],
+        "kvasir_vqa_x1, references only": [*command, folder_path, "--references-only"],
     }
 
 

@@ -41,10 +41,12 @@ def worse(rows: list[Row], quality: int) -> list[Row]:
     draw = random.Random(quality)
 
     def changed(text: str) -> str:
-        words = [word for word in text.split() if draw.random() >= 0.03 * quality]
-        return " ".join(
-            SWAPS.get(word, word) if draw.random() < 0.05 * quality else word for word in words
-        )
+        kept = [word for word in text.split() if draw.random() >= 0.03 * quality]
+        words = []
+        for word in kept:
+            is_swapped = draw.random() < 0.05 * quality
+            words.append(SWAPS.get(word, word) if is_swapped else word)
+        return " ".join(words)
 
     return [replace(row, prediction=changed(row.prediction)) for row in rows]
 
@@ -68,23 +70,22 @@ def make_runs(folder: Path, rows: list[Row], runs: int) -> Path:
         )
     manifest = (scored[0] / "manifest.json").read_text(encoding="utf-8")
     files: dict[str, list[list[bytes]]] = {}
-    for name in (f"kvasir_vqa_x1_level{level}" for level in LEVEL_SIZES):
-        template = load_spec(name).template or ""
-        parts = [
-            (directory / "samples" / f"{name}.jsonl").read_bytes().splitlines()
-            for directory in scored
-        ]
-        files[f"{name}.jsonl"] = [[with_prompt(line, template) for line in part] for part in parts]
+    for level in LEVEL_SIZES:
+        template = load_spec(f"kvasir_vqa_x1_level{level}").template or ""
+        name = f"kvasir_vqa_x1_level{level}.jsonl"
+        files[name] = []
+        for directory in scored:
+            lines = (directory / "samples" / name).read_bytes().splitlines()
+            files[name].append([with_prompt(line, template) for line in lines])
     for number in range(runs):
         draw = random.Random(1000 + number)
         shares = [draw.random() for _ in scored]
         run = folder / "board" / f"model{number:03}_medtasks"
         (run / "samples").mkdir(parents=True)
-        for name, lines in files.items():
-            chosen = draw.choices(range(QUALITIES), shares, k=len(lines[0]))
-            (run / "samples" / name).write_bytes(
-                b"".join(lines[level][row] for row, level in enumerate(chosen))
-            )
+        for name, qualities in files.items():
+            chosen = draw.choices(range(QUALITIES), shares, k=len(qualities[0]))
+            lines = [qualities[quality][row] for row, quality in enumerate(chosen)]
+            (run / "samples" / name).write_bytes(b"".join(lines))
         text = manifest.replace('"model": "generated"', f'"model": "org/model-{number:03}"')
         (run / "manifest.json").write_text(text, encoding="utf-8")
     return folder / "board"
@@ -95,9 +96,8 @@ def memory(pid: int) -> list[int]:
     sizes = []
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        sizes.append(
-            next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
-        )
+        proportional = next(line for line in lines if line.startswith("Pss:"))
+        sizes.append(int(proportional.split()[1]) // 1024)
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
             sizes += memory(int(child))
     return sizes

@@ -60,28 +60,26 @@ def run(output: Path) -> dict[str, int]:
                 assert any(part["type"] == "image" for part in turn["content"])
             peaks.setdefault(STAGES[0], peak())
             peaks[STAGES[1]] = peak()
-            return [
-                Reply(f"One polyp is seen, with answer {next(number)} of the run.")
-                for _ in requests
-            ]
+            replies = []
+            for _ in requests:
+                text = f"One polyp is seen, with answer {next(number)} of the run."
+                replies.append(Reply(text))
+            return replies
 
     def collected(*arguments: Any) -> Any:
         peaks[STAGES[2]] = peak()
         return collect_run(*arguments)
 
     collect_run, evaluation.collect_run = evaluation.collect_run, collected
-    TaskManager(
-        "WARNING", include_path=str(task_directory()), include_defaults=False
-    )  # the hook wraps the evaluator
+    tasks = {"include_path": str(task_directory()), "include_defaults": False}
+    TaskManager("WARNING", **tasks)  # the hook wraps the evaluator
     evaluator.simple_evaluate(
         model=Looking(),
         tasks=["kvasir_vqa_x1"],
         log_samples=False,
         bootstrap_iters=0,
         evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=TaskManager(
-            "WARNING", include_path=str(task_directory()), include_defaults=False
-        ),
+        task_manager=TaskManager("WARNING", **tasks),
         verbosity="WARNING",
         datetime_str="now",
     )

@@ -72,9 +72,14 @@ def rows() -> list[dict[str, Any]]:
     """The multiple-choice rows in which a letter or a whole-answer text can be read, or none may
     be.
     """
-    lines = [line for corpus in CORPORA for line in corpus.read_text(encoding="utf-8").splitlines()]
-    every = [row for row in map(json.loads, lines) if row["kind"] == "choice"]
-    return [row for row in every if row.get("by") != "prose-text" and not row.get("arguable")]
+    chosen = []
+    for corpus in CORPORA:
+        for line in corpus.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            is_prose = row.get("by") == "prose-text"
+            if row["kind"] == "choice" and not is_prose and not row.get("arguable"):
+                chosen.append(row)
+    return chosen
 
 
 def ours(response: str, options: Mapping[str, str]) -> str:
@@ -98,14 +103,10 @@ def theirs() -> dict[str, Reader]:
     bench = MMBench_Evaluator.__new__(MMBench_Evaluator)  # its parser needs no judge
 
     def mmbench(response: str, options: Mapping[str, str]) -> str:
-        expected = {
-            letter: text for letter, text in options.items() if letter in "ABCD"
-        }  # it knows no other
-        return str(
-            bench.can_infer_option(response, len(options))
-            or bench.can_infer_text(response, expected)
-            or "none"
-        )
+        # it knows no other letters
+        expected = {letter: text for letter, text in options.items() if letter in "ABCD"}
+        letter = bench.can_infer_option(response, len(options))
+        return str(letter or bench.can_infer_text(response, expected) or "none")
 
     return {
         "mmmu": mmmu,
@@ -124,41 +125,46 @@ def tables(readers: Mapping[str, Reader]) -> Iterable[str]:
     """Lines of two tables: responses and agreement, with the wrong letters in brackets, by family
     and by language.
     """
-    every = rows()
     families: dict[str, list[Read]] = defaultdict(list)
     languages: dict[str, list[Read]] = defaultdict(list)
-    for row in every:
+    for row in rows():
         read = {}
         for name, reader in readers.items():
             with contextlib.redirect_stdout(None):
                 read[name] = reader(row["response"], row["options"])
         families[group_of(row["family"])].append((row, read))
         languages[LANGUAGES[row["language"]]].append((row, read))
-    order = [name for name in (*GROUPS, "other open models") if name in families]
-    yield from _table("responses like those of", {name: families[name] for name in order}, readers)
+    names = (*GROUPS, "other open models")
+    yield from _table("responses like those of", _in_order(families, names), readers)
     yield ""
-    yield from _table(
-        "language",
-        {name: languages[name] for name in LANGUAGES.values() if name in languages},
-        readers,
-    )
+    yield from _table("language", _in_order(languages, LANGUAGES.values()), readers)
+
+
+def _in_order(parts: Mapping[str, list[Read]], names: Iterable[str]) -> dict[str, list[Read]]:
+    return {name: parts[name] for name in names if name in parts}
 
 
 def _table(heading: str, parts: dict[str, list[Read]], readers: Iterable[str]) -> Iterable[str]:
+    """A row for each part of the responses, and one for all."""
     yield f"| {heading} | number | {' | '.join(readers)} |"
     yield f"|---|---|{'---|' * len([*readers])}"
-    for name, chosen in {
-        **parts,
-        "all": [response for part in parts.values() for response in part],
-    }.items():
-        cells = []
-        for reader in readers:
-            agreeing = sum(agrees(row, read[reader]) for row, read in chosen)
-            wrong = sum(
-                len(read[reader]) == 1 and read[reader] != row["reading"] for row, read in chosen
-            )
-            cells.append(f"{agreeing} ({wrong})")
-        yield f"| {name} | {len(chosen)} | {' | '.join(cells)} |"
+    everything: list[Read] = []
+    for name, responses in parts.items():
+        yield _row(name, responses, readers)
+        everything += responses
+    yield _row("all", everything, readers)
+
+
+def _row(name: str, responses: list[Read], readers: Iterable[str]) -> str:
+    """The number of responses and, for each reader, of agreements and of wrong letters."""
+    cells = []
+    for reader in readers:
+        agreeing = wrong = 0
+        for row, read in responses:
+            agreeing += agrees(row, read[reader])
+            wrong += len(read[reader]) == 1 and read[reader] != row["reading"]
+        cells.append(f"{agreeing} ({wrong})")
+    return f"| {name} | {len(responses)} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
