@@ -1,0 +1,154 @@
+"""Letters that are labels, that list the options, or that stand alone in their line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from medtasks.answers.claims import sentence_before
+from medtasks.answers.mentions import Marked
+from medtasks.answers.vocabulary import DENIED, MARK, Rank
+
+
+def lone_letters(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
+    """The ranks of a letter that is the whole first line, last line or last sentence."""
+    text, words = marked.text, marked.words
+    ranks: dict[int, Rank] = {}
+    last = words["last_line"].search(text)
+    if last and _concludes(marked, last):
+        ranks[last.start("letter")] = Rank.CONCLUDED
+    first = words["first_line"].search(text)
+    if first:
+        mention, *below = marked.mentions.values()
+        is_repeated = any(later.letters == mention.letters for later in below)
+        apart = not mention.own and not is_repeated
+        if apart or not words["listed_below"].match(text, first.end()):
+            ranks[first.start("letter")] = Rank.ANSWER
+    return {at: rank for at, rank in ranks.items() if at not in listed}
+
+
+def _concludes(marked: Marked, last: re.Match[str]) -> bool:
+    """Whether the letter of the last line, or of the last sentence, is a conclusion."""
+    at = last.start("letter")
+    if last[0].startswith("\n"):
+        return not _begins_list(marked, at)
+    mention = marked.mentions[at]
+    return marked.ended or mention.own or (mention.bracketed and not mention.named)
+
+
+def _begins_list(marked: Marked, position: int) -> bool:
+    """Whether the letter at the end only begins a list, or the next line of one."""
+    words = marked.words
+    before = marked.text[:position].rstrip(" \t([\"'→>")
+    apart = before.endswith("\n\n")
+    *_, since = words["opener"].split(before)
+    if since not in ("", before) and MARK not in since and DENIED not in since:
+        return not (apart and (marked.mentions[position].bracketed or since.strip(" .:*\n")))
+    line = before.rstrip("\n").rpartition("\n")[2]
+    if words["opener"].search(
+        words["sentence_ends"].split(line)[-1].lstrip()
+    ):  # "The answer is B. Options:"
+        return True
+    return not apart and (line.endswith("?") or words["labelled_line"].match(line) is not None)
+
+
+def label_positions(marked: Marked, letters: str) -> dict[int, bool]:
+    """Positions of letters that are only labels, at the start of a line (True) or elsewhere.
+
+    Elsewhere they are joined, or end a sentence in brackets, after a sign or with their text, alone
+    on the line. A line that denies an option ends the labels of lines: below it options are
+    weighed. Roman numerals are labels only if they are among ``letters`` and not in a list of
+    numerals.
+    """
+    labels = dict.fromkeys(_labels_at_ends(marked, letters), False)
+    if not marked.cut_off:
+        for at, mention in marked.mentions.items():
+            if len(mention.letters) > 1 and mention.upper:
+                labels[at] = False
+    labels |= dict.fromkeys(_labels_of_lines(marked, letters), True)
+    return labels
+
+
+def _labels_at_ends(marked: Marked, letters: str) -> Iterator[int]:
+    """Letters that end a sentence without a claim, alone on their lines."""
+    text, words = marked.text, marked.words
+    for match in words["at_end"].finditer(text):
+        at = match.start("bracketed" if match["bracketed"] else "apart")
+        mention = marked.mentions[at]
+        start = max(text.rfind("\n", 0, at) + 1, at - 300)
+        is_denied = DENIED in text[start:at] and not match["apart"]
+        if mention.text or is_denied or _has_other_option(marked, start, at, letters):
+            continue
+        if match["bracketed"]:
+            if mention.bracketed or mention.own:
+                yield at
+            continue
+        sentence = sentence_before(marked, match.start())
+        taken_back = words["doubts"].search(sentence) or words["discredits"].search(sentence)
+        closed = match["stop"] or mention.closed or not marked.follows_sentence(at)
+        if mention.upper and closed and not taken_back:
+            yield at
+
+
+def _has_other_option(marked: Marked, start: int, at: int, letters: str) -> bool:
+    """Whether another option is mentioned between ``start`` and the mention at ``at``."""
+    own = marked.mentions[at].letters
+    for place in range(start, at):
+        if marked.text[place] == MARK:
+            named = marked.mentions[place].letters
+            if named != own and named & set(letters):
+                return True
+    return False
+
+
+def _labels_of_lines(marked: Marked, letters: str) -> Iterator[int]:
+    """Letters at the start of a line, above a line that denies an option."""
+    text, words = marked.text, marked.words
+    numerals = frozenset("IVX")
+    if not words["roman_list"].search(text):
+        numerals -= frozenset(letters)
+    denied = words["denied_label"].search(text)
+    end = denied.start() if denied else len(text)
+    for match in words["label"].finditer(text, 0, end):
+        at = match.start("letter")
+        mention = marked.mentions[at]
+        if words["discussed"].match(text, at + 1) and not words["labelled_line"].match(text):
+            continue
+        if match["lead"].strip("\n") and at > 12 and marked.is_last(at):
+            continue  # "1. A" at the end is the beginning of a line
+        closed = mention.closed and not mention.named and not mention.own
+        is_signed = match["sign"] is not None or closed
+        if is_signed and not mention.text and not mention.letters <= numerals:
+            yield at
+
+
+def listed_positions(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
+    """Positions of mentions that name A, B, C, … one after the other: two labels of lines, or three
+    in any manner.
+
+    Not if the text begins with the only label, and prose compares the others: ``A. …; B would be …,
+    and C …``.
+    """
+    listed: set[int] = set()
+    of_lines = sorted(at for at in labels if labels[at])
+    for places, least in ((of_lines, 2), (sorted(marked.mentions), 3)):
+        run: list[int] = []
+        for at in places:
+            letters = marked.mentions[at].letters
+            if letters == {chr(ord("A") + len(run))}:
+                run.append(at)
+            else:
+                run = [at] if letters == {"A"} else []
+            if len(run) < (2 if listed else least):
+                continue
+            begins = run[0] < 4 and labels.get(run[0])
+            if not begins or any(_is_signed(marked, labels, later) for later in run[1:]):
+                listed.update(run)  # the last repetition may be cut off
+    return frozenset(listed)
+
+
+def _is_signed(marked: Marked, labels: dict[int, bool], at: int) -> bool:
+    """Whether a mention looks like a label of a list."""
+    mention = marked.mentions[at]
+    closed = mention.closed and not mention.bold
+    return labels.get(at, False) or closed or marked.text.startswith((".", ":", ")"), at + 1)
