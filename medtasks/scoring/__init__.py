@@ -1,1 +1,1 @@
-"""Answered samples to the item table, scores and comparisons, by the data and rules of this machine."""
+"""Answered samples to the item table, scores and comparisons, by this machine's data and rules."""

@@ -43,7 +43,7 @@ class Amendments:
             return
         line = canonical_json(scored.model_dump(mode="json")).encode()
         self._packed.append(self._packer.compress(line + b"\n"))
-        for field, found, expected in _differing(submitted, scored):
+        for field, submitted_value, expected in _differing(submitted, scored):
             difference = self._by_field.get(field)
             if difference is None:
                 difference = Difference(
@@ -51,7 +51,7 @@ class Amendments:
                     field,
                     samples=0,
                     first=scored.sample_id,
-                    found=_quoted(found),
+                    found=_quoted(submitted_value),
                     expected=_quoted(expected),
                 )
             self._by_field[field] = replace(difference, samples=difference.samples + 1)
@@ -87,21 +87,22 @@ def _differing(submitted: Sample, scored: Sample) -> Iterator[FieldValues]:
     """The fields with different values."""
     submitted_values, scored_values = dict(submitted), dict(scored)
     for field in Sample.model_fields:
-        found, expected = submitted_values[field], scored_values[field]
-        if found == expected:
+        value, expected = submitted_values[field], scored_values[field]
+        if value == expected:
             continue
         if field in _BY_KEY:
-            yield from _differing_keys(field, found, expected)
+            yield from _differing_keys(field, value, expected)
         else:
-            yield field, found, expected
+            yield field, value, expected
 
 
 def _differing_keys(
-    field: str, found: Mapping[str, Any], expected: Mapping[str, Any]
+    field: str, submitted: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> Iterator[FieldValues]:
-    for key in dict.fromkeys((*found, *expected)):
-        if key not in found or key not in expected or found[key] != expected[key]:
-            yield f"{field}.{key}", found.get(key), expected.get(key)
+    for key in dict.fromkeys((*submitted, *expected)):
+        is_in_both = key in submitted and key in expected
+        if not is_in_both or submitted[key] != expected[key]:
+            yield f"{field}.{key}", submitted.get(key), expected.get(key)
 
 
 def _quoted(value: Any) -> str | None:

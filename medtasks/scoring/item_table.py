@@ -83,7 +83,9 @@ class ItemTable:
         return tuple(names)
 
     def column(self, metric: str, part: str = "") -> Column:
-        """The metric's column; with ``part``, as it counts in that group of `ScoringRules.parts`."""
+        """The metric's column; with ``part``, as it counts in that group of
+        `ScoringRules.parts`.
+        """
         whole = self.columns[metric]
         reduced = self.reduced.get((metric, part))
         if reduced is None:

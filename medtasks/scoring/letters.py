@@ -72,8 +72,8 @@ def rotated_letters_of(table: ItemTable, rows: Rows) -> Letters | None:
     if not answered:
         return None
     column = table.column(PREFERENCE)
-    known = rows[column.present[rows] & column.known[rows]]
-    statistics = column.statistics[known]
+    rows = rows[column.present[rows] & column.known[rows]]
+    statistics = column.statistics[rows]
     chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
     gold_counts: dict[str, int] = {}
     chosen_counts: dict[str, int] = {}
@@ -84,7 +84,7 @@ def rotated_letters_of(table: ItemTable, rows: Rows) -> Letters | None:
         gold_counts[letter] = int(gold[place])
         chosen_counts[letter] = int(chosen[place])
         pairs = preference_of_letter(statistics, place)
-        items = ClusteredItems.of(pairs, table.codes[known])
+        items = ClusteredItems.of(pairs, table.codes[rows])
         interval = score_interval(_MEAN, items, _DIFFERENCE_OF_SHARES)
         preference[letter] = (float(_MEAN(totals(pairs))), interval.low, interval.high)
     statuses = Counter(chain.from_iterable(answered))

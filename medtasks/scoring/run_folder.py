@@ -39,7 +39,8 @@ def write_run(directory: Path, run: RunRecord) -> Path:
     """
     if directory.exists():
         raise UsageError(
-            f"{directory}: exists already, and results are never overwritten; choose another directory."
+            f"{directory}: exists already, and results are never overwritten; "
+            "choose another directory."
         )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
@@ -98,8 +99,8 @@ def as_data_error(directory: Path) -> Iterator[None]:
         ) from error
     except Exception as error:
         raise machine_fault(error) or DataError(
-            f"{directory}: its samples and manifest do not fit together or not their tasks ({first_line(error)[:200]}, "
-            f"raised {raised_in(error)}); restore the directory."
+            f"{directory}: its samples and manifest do not fit together or not their tasks "
+            f"({first_line(error)[:200]}, raised {raised_in(error)}); restore the directory."
         ) from error
 
 

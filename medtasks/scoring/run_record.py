@@ -60,15 +60,15 @@ class RunRecord:
     made on first use.
 
     What follows is there once the run was verified (`medtasks.scoring.verification`).
-    ``signatures`` are by task or group and metric, over all items. ``timelines`` are the first streaming items of a task,
-    ``verification`` is its outcome, ``responses`` a hash of its responses, ``questions`` hashes of
-    its documents by sample id, if they are those of the directory. ``changes`` are the values that
-    differ from those in the directory, ``differences`` all fields of samples that do, and
-    ``amended`` these samples as they are scored here, by task (`medtasks.scoring.amended`).
-    ``problems`` are learned metrics that could not be computed. ``mode`` is ``own`` or
-    ``submitted`` if the scores depend on the argument ``own`` of
-    `medtasks.scoring.verified_runs.scored_record`. ``predictions`` counts how predictions made elsewhere
-    were matched.
+    ``signatures`` are by task or group and metric, over all items. ``timelines`` are the first
+    streaming items of a task, ``verification`` is its outcome, ``responses`` a hash of its
+    responses, ``questions`` hashes of its documents by sample id, if they are those of the
+    directory. ``changes`` are the values that differ from those in the directory, ``differences``
+    all fields of samples that do, and ``amended`` these samples as they are scored here, by task
+    (`medtasks.scoring.amended`). ``problems`` are learned metrics that could not be computed.
+    ``mode`` is ``own`` or ``submitted`` if the scores depend on the argument ``own`` of
+    `medtasks.scoring.verified_runs.scored_record`. ``predictions`` counts how predictions made
+    elsewhere were matched.
     """
 
     manifest: RunManifest
@@ -165,10 +165,11 @@ class RunRecord:
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
-        return {
-            name: diagnose(scores, load_spec(name).benchmark.null_option, self.readings(name))
-            for name, scores in self.scores.items()
-        }
+        diagnostics = {}
+        for name, scores in self.scores.items():
+            null_option = load_spec(name).benchmark.null_option
+            diagnostics[name] = diagnose(scores, null_option, self.readings(name))
+        return diagnostics
 
     def readings(self, name: str) -> Counter[str]:
         """How often the options of a task's or group's responses were named in which way."""

@@ -17,8 +17,8 @@ def require_statistics(metric: str, rows: Array) -> None:
     """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count
     it negatively.
     """
-    known = rows[~np.isnan(rows).any(axis=1)]
-    problem = _problem_with_counts(known) or _problem_with_scores(metric, known)
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    problem = _problem_with_counts(rows) or _problem_with_scores(metric, rows)
     if problem is not None:
         raise DataError(
             f"statistics of {metric}: {problem}; restore the directory, or score it again: "

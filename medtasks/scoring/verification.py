@@ -205,7 +205,8 @@ class SubmittedTask:
         claimed_others = ", ".join(sorted(self._claimed - learned))
         if claimed_learned:
             self.notes.append(
-                f"{task}: {claimed_learned} are taken as submitted, because building loads no models"
+                f"{task}: {claimed_learned} are taken as submitted, "
+                "because building loads no models"
             )
         if claimed_others:
             self.notes.append(f"{task}: {UNSCORED} ({claimed_others})")

@@ -7,7 +7,7 @@ Responses and verdicts are taken from the run; all else is worked out here
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -61,69 +61,66 @@ def scored_record(
     if not own:
         manifest = manifest.model_copy(update={"judge": rubrics})
         notes += rubric_notes
-    kept: dict[str, Sequence[Sample]] = {}
-    tables = RunTables(kept)
-    differing = _Differing()
-    tasks: list[SubmittedTask] = []
+    rescored = _RescoredTasks(whole=whole)
     for name in manifest.tasks:
-        task = SubmittedTask(name, manifest, own=own)
-        kept[name] = _scored_task(task, samples[name], tables, differing, whole=whole)
-        tables.of(name)
-        tasks.append(task)
-    run = verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
+        rescored.add(SubmittedTask(name, manifest, own=own), samples[name])
+    scored = RunRecord.scored(manifest, rescored.samples, rescored.tables)
+    run = verified(scored, rescored.tasks, notes)
     mode = ""
-    if rubric_notes or not all(task.either for task in tasks):
+    if rubric_notes or not all(task.either for task in rescored.tasks):
         mode = "own" if own else "submitted"
     problems: list[str] = []
-    for task in tasks:
+    for task in rescored.tasks:
         problems += task.problems
     return replace(
         run,
-        samples=kept if whole else {},
-        made=RunTables({}, tables.made),
-        changes=tuple(differing.changes),
-        differences=tuple(differing.differences),
-        amended=differing.amended,
+        samples=rescored.samples if whole else {},
+        made=RunTables({}, rescored.tables.made),
+        changes=tuple(rescored.changes),
+        differences=tuple(rescored.differences),
+        amended=rescored.amended,
         problems=tuple(problems),
         mode=mode,
     )
 
 
-@dataclass
-class _Differing:
-    """What is scored otherwise than the directory has it; the fields are those of `RunRecord`."""
+class _RescoredTasks:
+    """The tasks of a run that are scored again one after the other, and what differs from the
+    directory; the latter's fields are those of `RunRecord`.
 
-    changes: list[Change] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    amended: dict[str, bytes] = field(default_factory=dict)
+    ``samples`` has the scored samples that are still needed, with ``whole`` all of them.
+    """
 
+    def __init__(self, *, whole: bool) -> None:
+        self.samples: dict[str, Sequence[Sample]] = {}
+        self.tables = RunTables(self.samples)
+        self.tasks: list[SubmittedTask] = []
+        self.changes: list[Change] = []
+        self.differences: list[Difference] = []
+        self.amended: dict[str, bytes] = {}
+        self._whole = whole
 
-def _scored_task(
-    task: SubmittedTask,
-    samples: Sequence[Sample] | SampleFile,
-    tables: RunTables,
-    differing: _Differing,
-    *,
-    whole: bool,
-) -> SampleLines | list[Sample]:
-    """Score a task into ``tables``; returns those of its scored samples that are still needed."""
-    name, benchmark = task.spec.name, task.spec.benchmark
-    # groups of the benchmark may join samples of several tasks
-    keeps_samples = whole or not benchmark.repeatable or benchmark.stream.timeline is not None
-    kept: SampleLines | list[Sample] = SampleLines(()) if whole else []
-    amendments = Amendments(name)
-    for submitted, scored in task.parts(samples):
-        for before, after in zip(submitted, scored, strict=True):
-            amendments.add(before, after)
-            differing.changes += _changes(name, before, after)
-        tables.add(name, scored)
-        if keeps_samples:
-            kept.extend(scored)
-    differing.differences += amendments.differences
-    packed = amendments.packed()
-    if packed:
-        differing.amended[name] = packed
-    return kept
+    def add(self, task: SubmittedTask, samples: Sequence[Sample] | SampleFile) -> None:
+        """Score a task into the tables."""
+        name, benchmark = task.spec.name, task.spec.benchmark
+        # groups of the benchmark may join samples of several tasks
+        joins_tasks = not benchmark.repeatable or benchmark.stream.timeline is not None
+        kept: SampleLines | list[Sample] = SampleLines(()) if self._whole else []
+        amendments = Amendments(name)
+        for submitted, scored in task.parts(samples):
+            for before, after in zip(submitted, scored, strict=True):
+                amendments.add(before, after)
+                self.changes += _changes(name, before, after)
+            self.tables.add(name, scored)
+            if self._whole or joins_tasks:
+                kept.extend(scored)
+        self.differences += amendments.differences
+        packed = amendments.packed()
+        if packed:
+            self.amended[name] = packed
+        self.samples[name] = kept
+        self.tables.of(name)
+        self.tasks.append(task)
 
 
 def _changes(task: str, before: Sample, after: Sample) -> Iterator[Change]:
