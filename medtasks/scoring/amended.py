@@ -9,6 +9,7 @@ is stored twice.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,7 +34,8 @@ class Amendments:
 
     def __init__(self, task: str) -> None:
         self._task = task
-        self._by_field: dict[str, Difference] = {}
+        self._first: dict[str, Difference] = {}
+        self._counts: Counter[str] = Counter()
         self._packer = zlib.compressobj(level=1)
         self._packed: list[bytes] = []
 
@@ -44,22 +46,24 @@ class Amendments:
         line = canonical_json(scored.model_dump(mode="json")).encode()
         self._packed.append(self._packer.compress(line + b"\n"))
         for field, submitted_value, expected in _differing(submitted, scored):
-            difference = self._by_field.get(field)
-            if difference is None:
-                difference = Difference(
+            self._counts[field] += 1
+            if field not in self._first:
+                self._first[field] = Difference(
                     self._task,
                     field,
-                    samples=0,
+                    samples=1,
                     first=scored.sample_id,
                     found=_quoted(submitted_value),
                     expected=_quoted(expected),
                 )
-            self._by_field[field] = replace(difference, samples=difference.samples + 1)
 
     @property
     def differences(self) -> list[Difference]:
         """One for each field."""
-        return [*self._by_field.values()]
+        differences = []
+        for field, first in self._first.items():
+            differences.append(replace(first, samples=self._counts[field]))
+        return differences
 
     def packed(self) -> bytes:
         """The differing samples as they are scored here: compressed lines of JSON; empty if there
@@ -85,7 +89,7 @@ def samples_as_scored(file: SampleFile, packed: bytes) -> Iterator[Sample]:
 
 def _differing(submitted: Sample, scored: Sample) -> Iterator[FieldValues]:
     """The fields with different values."""
-    submitted_values, scored_values = dict(submitted), dict(scored)
+    submitted_values, scored_values = vars(submitted), vars(scored)
     for field in Sample.model_fields:
         value, expected = submitted_values[field], scored_values[field]
         if value == expected:
