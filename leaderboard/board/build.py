@@ -47,8 +47,10 @@ def build_board(
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
     groups = ComparabilityGroups(runs, demonstration=demonstration)
     board_models = _board_models(runs, models)
+    if layouts is None:
+        layouts = all_layouts().values()
     benchmarks = []
-    for layout in all_layouts().values() if layouts is None else layouts:
+    for layout in layouts:
         if _has_scores(layout, runs):
             benchmarks.append(
                 benchmark_board(layout, runs, groups, board_models, prices, published=published)

@@ -10,7 +10,8 @@ from ..board.floors import floors_text, highest_floor
 from ..schema.board import BoardColumn, BoardPlot
 from ..schema.numbers import shown
 from .axes import Axis
-from .drawn_scores import AxisContent, ColumnScores, DrawnScore, scaled, shared_axes, summaries
+from .drawn_scores import ColumnScores, DrawnScore, scaled, summaries
+from .shared_axes import AxisContent, shared_axes
 
 
 @dataclass(frozen=True)

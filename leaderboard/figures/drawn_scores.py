@@ -1,21 +1,15 @@
-"""Scores as figures draw them: numbers on an axis, with labels and a summary in words."""
+"""Scores as figures draw them: numbers with their labels, and a summary in words."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..schema.board import BoardColumn, Cell
 from ..schema.numbers import UNITS, direction, shown, shown_interval
-from .axes import Axis
 from .labels import joined
 from .looks import Look
 
-_ROOM = 0.16
-"""Room for a number beyond the longest bar, as a share of the range of values."""
-_PERCENT_END = 118.0
-"""End of an axis in percent: no tick follows that of 100, but a number has room."""
 _UNIT_WORDS = {
     "fraction": "percent",
     "points": "points (0 to 100)",
@@ -125,44 +119,3 @@ def axis_title(columns: Iterable[BoardColumn]) -> str:
     """The units of the columns: ``percent or points (0 to 100)``."""
     units = {column.unit for column in columns}
     return " or ".join(words for unit, words in _UNIT_WORDS.items() if unit in units)
-
-
-@dataclass(frozen=True)
-class AxisContent:
-    """What is drawn along an axis: numbers of one column, or of two that share its scale."""
-
-    columns: Sequence[BoardColumn]
-    numbers: Sequence[float | None]
-
-    @property
-    def scale(self) -> str:
-        return scale_of(self.columns[0])
-
-
-def shared_axes(contents: Sequence[AxisContent]) -> list[Axis]:
-    """The axis of each content; contents of one scale share an axis and can be compared."""
-    by_scale: dict[str, list[AxisContent]] = defaultdict(list)
-    for content in contents:
-        by_scale[content.scale].append(content)
-    axes = {scale: _axis(scale, sharing) for scale, sharing in by_scale.items()}
-    return [axes[content.scale] for content in contents]
-
-
-def _axis(scale: str, contents: Sequence[AxisContent]) -> Axis:
-    """An axis that includes 0 and all numbers, with room for text at the end of the longest bar."""
-    columns: list[BoardColumn] = []
-    numbers = [0.0]
-    for content in contents:
-        columns += content.columns
-        numbers += [number for number in content.numbers if number is not None]
-    low, high = min(numbers), max(numbers)
-    if low == high:
-        high = 1.0
-    room = _ROOM * (high - low)
-    high += room
-    if low < 0:
-        low -= room
-    if scale == "percent":
-        low = max(low, -_PERCENT_END)
-        high = min(high, _PERCENT_END)
-    return Axis(axis_title(columns), low, high)

@@ -9,9 +9,10 @@ from typing import ClassVar
 from ..schema.board import BoardColumn, Unit
 from ..schema.numbers import MINUS, difference
 from .axes import Axis
-from .drawn_scores import AxisContent, ColumnScores, DrawnScore, shared_axes
+from .drawn_scores import ColumnScores, DrawnScore
 from .labels import joined
 from .looks import Look
+from .shared_axes import AxisContent, shared_axes
 
 
 @dataclass(frozen=True)
