@@ -42,8 +42,8 @@ class BarGroup:
         """What the dashed line is; without one, the column's remark."""
         if self.floor is None:
             return self.remark
-        others = f"; {self.floor.others}" if self.floor.others else ""
-        return f"dashed: {self.floor.label}{others}"
+        other_floors = f"; {self.floor.others}" if self.floor.others else ""
+        return f"dashed: {self.floor.label}{other_floors}"
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def _dashed_floor(plot: BoardPlot, column: BoardColumn) -> DashedFloor | None:
     if highest is None:
         return None
     label = f"{highest.name} {shown(highest.level, column.unit)}"
-    others = floors_text(column, without=highest)
-    return DashedFloor(scaled(highest.level, column), label, others)
+    other_floors = floors_text(column, without=highest)
+    return DashedFloor(scaled(highest.level, column), label, other_floors)
 
 
 def bars_in_words(chart: BarChart, series: Sequence[ColumnScores], extent: str) -> str:

@@ -225,9 +225,9 @@ def _share_found(
     population: Population, sizes: Sizes, difference: float, studies: int, draw: np.random.Generator
 ) -> float:
     """The share of studies in which the test finds the difference."""
-    found = 0
+    detected = 0
     for _ in range(studies):
         differences = population.differences(sizes, difference, draw)
         if sign_flip_p(differences) <= LEVEL:
-            found += 1
-    return found / studies
+            detected += 1
+    return detected / studies

@@ -57,20 +57,20 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> B
     In all but the headline table, columns that have only published figures are left out.
     """
     headline, *further = benchmark.tables
-    shown = [_table(board, benchmark, headline)]
+    visible = [_table(board, benchmark, headline)]
     folded = []
     for complete_table in further:
         if not complete_table.every_row:
             continue
         table = without_empty(complete_table)
         if any(_has_value(row, table.columns) for row in table.every_row):
-            shown.append(_table(board, benchmark, table))
+            visible.append(_table(board, benchmark, table))
             continue
         cells: list[schema.Cell] = []
         for row in table.every_row:
             cells.extend(row.cells.values())
         folded.append(Folded(table.title, why_none(cells)))
-    return BenchmarkTables(shown, folded)
+    return BenchmarkTables(visible, folded)
 
 
 @dataclass

@@ -129,7 +129,7 @@ def _ranked_runs(
 
 def _tasks_on_page(board: Board, benchmark: BenchmarkBoard) -> set[str]:
     """The benchmark's own tasks, and those that its tables name of tracks without a page."""
-    benchmark_names = {shown.name for shown in board.benchmarks}
+    benchmark_names = {entry.name for entry in board.benchmarks}
     in_tables = _tasks_of_tables(benchmark)
     tasks = set()
     for task in load_specs():

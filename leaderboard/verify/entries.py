@@ -65,11 +65,11 @@ class Entry:
             hashes.append("".join(hash_of.get(sample, "") for sample in samples))
         return shared_tuple(tuple(hashes))
 
-    def contradicts(self, other: Entry) -> bool:
+    def contradicts(self, entry: Entry) -> bool:
         """Whether both runs have the same item with different questions or gold answers."""
-        if self.questions == other.questions and self.items == other.items:
+        if self.questions == entry.questions and self.items == entry.items:
             return False
-        theirs = dict(zip(other.items, other.questions, strict=True))
+        theirs = dict(zip(entry.items, entry.questions, strict=True))
         for item, question in zip(self.items, self.questions, strict=True):
             if theirs.get(item, question) != question:
                 return True

@@ -45,11 +45,11 @@ def overlay() -> tuple[Path, ...]:
 @once
 def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
     """The sandbox in which prompts are rendered; templates in ``overlay`` directories come first."""
-    ours, *others = task_packages()
+    ours, *packages = task_packages()
     own_loader = jinja2.FileSystemLoader([*overlay, ours.templates])
     # another package's template only if its name starts with the package's module
     package_loaders: dict[str, jinja2.BaseLoader] = {}
-    for package in others:
+    for package in packages:
         if not package.ours:
             folder = package.templates / package.prefix
             package_loaders[package.prefix] = jinja2.FileSystemLoader(folder)

@@ -149,9 +149,9 @@ def value_or_null(row: Mapping[str, Any], field: str) -> Any:
     return Null.NULL if value is None and field in row else value
 
 
-def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
-    """The error that ``field`` is missing (``found`` is None), or is not what was expected."""
-    state = "is missing" if found is None else f"is {shown(found)}"
+def wrong(where: Where, field: str, value: object, expected: str) -> DataError:
+    """The error that ``field`` is missing (``value`` is None), or is not what was expected."""
+    state = "is missing" if value is None else f"is {shown(value)}"
     return DataError(f"{where}: field `{field}` {state}, expected {expected}; fix the row.")
 
 

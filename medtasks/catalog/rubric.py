@@ -178,5 +178,7 @@ def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
     all it includes: ``template`` is the hash of that, by default of the template installed here.
     """
     content = rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"})
-    shown = template_hash(rubric.template) if template is None else template
-    return short_hash(json.dumps([FORMAT, content, shown], sort_keys=True, ensure_ascii=False))
+    template_content = template_hash(rubric.template) if template is None else template
+    return short_hash(
+        json.dumps([FORMAT, content, template_content], sort_keys=True, ensure_ascii=False)
+    )

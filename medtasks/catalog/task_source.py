@@ -190,7 +190,7 @@ def _check_schema(source: TaskSource) -> None:
         source.defects += _unknown_settings(source, source.file.generation_kwargs)
 
 
-def _own_problems(found: list[Problem]) -> Iterator[Problem]:
+def _own_problems(problems: list[Problem]) -> Iterator[Problem]:
     """The problems that do not merely follow from others.
 
     A list is too short only because its wrong items were left out; a key is missing only because it
@@ -198,11 +198,11 @@ def _own_problems(found: list[Problem]) -> Iterator[Problem]:
     """
     outer_keys: set[Keys] = set()
     unknown_keys: list[Keys] = []
-    for problem in found:
+    for problem in problems:
         outer_keys.update(problem.keys[:length] for length in range(len(problem.keys)))
         if problem.kind == "extra_forbidden":
             unknown_keys.append(problem.keys)
-    for problem in found:
+    for problem in problems:
         if problem.kind == "too_short" and problem.keys in outer_keys:
             continue
         if problem.kind == "missing" and _is_misspelt(problem.keys, unknown_keys):

@@ -123,7 +123,7 @@ class Preparation:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         with self.progress_log("media", KnownMedia) as (verified, write):
             return index_media(
-                root, names, workers=self.workers, known=verified, write=write, progress=progress
+                root, names, workers=self.workers, verified=verified, write=write, progress=progress
             )
 
     def finish(

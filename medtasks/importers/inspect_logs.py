@@ -189,8 +189,8 @@ def _explanation(choice: Row) -> str:
     details = choice.get("stop_details")
     if not isinstance(details, dict):
         return ""
-    known = (details.get("category"), details.get("explanation"))
-    texts = [text for text in known if isinstance(text, str) and text.strip()]
+    parts = (details.get("category"), details.get("explanation"))
+    texts = [text for text in parts if isinstance(text, str) and text.strip()]
     return f": {', '.join(texts)}" if texts else ""
 
 

@@ -118,18 +118,18 @@ class _SwiftRow(ReleaseRow):
 
 def ms_swift_prediction(row: Row, where: Where) -> Prediction:
     """From ``response``, or else the assistant's message, which in some files is the reference."""
-    given = parse_row(_SwiftRow, row, where)
-    asked = [message.content for message in given.messages if message.role == "user"]
+    swift_row = parse_row(_SwiftRow, row, where)
+    asked = [message.content for message in swift_row.messages if message.role == "user"]
     question = (asked[-1] or "").replace("<image>", " ").strip() if asked else ""
     if not question or not is_text(question):
         raise wrong(where, "messages", row["messages"], "a user's message with a question")
-    image = given.images[0]
+    image = swift_row.images[0]
     path = image.get("path") if isinstance(image, dict) else image
     # handles both separators: these paths come from other machines
     stem = PureWindowsPath(path).stem.strip() if is_text(path) else ""
     if not stem:
         raise wrong(where, "images[0]", image, "a path that ends in <img_id>.jpg")
-    last = given.messages[-1]
+    last = swift_row.messages[-1]
     if "response" not in row and last.role != "assistant":
         expected = "the assistant's message at the end, or a field `response`"
         raise wrong(where, "messages", row["messages"], expected)

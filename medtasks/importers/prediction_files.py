@@ -94,16 +94,16 @@ def _json_rows(path: Path, response: str) -> Iterator[SourceRow]:
     first = next(rows)
     if response in first.row:
         return chain((first,), rows)
-    others = [*rows]
-    listed = {} if others else _lists_of_objects(first.row)
-    if not listed:
-        return chain((first,), others)
-    if len(listed) > 1:
+    rest = [*rows]
+    lists = {} if rest else _lists_of_objects(first.row)
+    if not lists:
+        return chain((first,), rest)
+    if len(lists) > 1:
         raise DataError(
-            f"{path}: its only object has several lists of objects ({names_in(listed)}), expected "
+            f"{path}: its only object has several lists of objects ({names_in(lists)}), expected "
             "one, that of the predictions; write it alone."
         )
-    ((name, members),) = listed.items()
+    ((name, members),) = lists.items()
     return _numbered(members, f"{path.name}, list {name[:40]!r}")
 
 
@@ -141,8 +141,8 @@ def _read_vlmevalkit(path: Path) -> Iterator[Prediction]:
             yield vlmevalkit_prediction(row, where)
         return
     for where, row in read_workbook(path):
-        given = vlmevalkit_prediction(row, where)
-        yield replace(given, end=End.CELL_LIMIT) if is_cut(given.response) else given
+        prediction = vlmevalkit_prediction(row, where)
+        yield replace(prediction, end=End.CELL_LIMIT) if is_cut(prediction.response) else prediction
 
 
 _TABLES: Mapping[str, Callable[[Path, str], Iterable[SourceRow]]] = {

@@ -114,10 +114,10 @@ def is_null(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def responses_in(where: Where, field: str, found: object) -> list[str | None]:
-    """The responses in ``found``, a text or texts in nested lists; None for a null or no text."""
+def responses_in(where: Where, field: str, content: object) -> list[str | None]:
+    """The responses in ``content``, a text or texts in nested lists; None for a null or no text."""
     responses: list[str | None] = []
-    rest = [found]
+    rest = [content]
     while rest:  # a file may nest lists deeper than Python calls
         value = rest.pop()
         if isinstance(value, list):
@@ -131,11 +131,11 @@ def responses_in(where: Where, field: str, found: object) -> list[str | None]:
     return responses or [None]
 
 
-def one_response(where: Where, field: str, found: object) -> str | None:
-    """The only response in ``found``; None if it is null."""
-    responses = responses_in(where, field, found)
+def one_response(where: Where, field: str, content: object) -> str | None:
+    """The only response in ``content``; None if it is null."""
+    responses = responses_in(where, field, content)
     if len(responses) > 1:
-        raise wrong(where, field, found, f"one response for the sample, not {len(responses)}")
+        raise wrong(where, field, content, f"one response for the sample, not {len(responses)}")
     return responses[0]
 
 
@@ -160,10 +160,10 @@ def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str,
     return texts
 
 
-def identifying_texts(row: Row, **others: str) -> dict[str, str]:
-    """The texts in another tool's row that identify its sample, stripped; ``others`` are further
+def identifying_texts(row: Row, **fields: str) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample, stripped; ``fields`` are further
     names of its fields, by our keys."""
-    names = {name: name for name in ("sample_id", "img_id", "question", "task")} | others
+    names = {name: name for name in ("sample_id", "img_id", "question", "task")} | fields
     texts = {}
     for key, name in names.items():
         value = row.get(name)

@@ -88,8 +88,8 @@ def _check_size(path: Path) -> None:
             unpacked += len(block)
             tags += block.count(b"<")
             if unpacked > MAX_JSON_BYTES or tags > MOST_TAGS:
-                found = f"more than {MAX_JSON_BYTES:,} bytes or {MOST_TAGS:,} XML tags"
-                problem = f"unpacked, it has {found}, the limits for a workbook; save it as .tsv."
+                size = f"more than {MAX_JSON_BYTES:,} bytes or {MOST_TAGS:,} XML tags"
+                problem = f"unpacked, it has {size}, the limits for a workbook; save it as .tsv."
                 raise DataError(f"{path}: {problem}")
 
 

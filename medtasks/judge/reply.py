@@ -194,8 +194,8 @@ def _content_text(content: Any) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     if not isinstance(content, str):
-        found = type(content).__name__
-        raise UnreadableReply(f"expected a string as choices[0].message.content, found {found}")
+        kind = type(content).__name__
+        raise UnreadableReply(f"expected a string as choices[0].message.content, found {kind}")
     return content
 
 

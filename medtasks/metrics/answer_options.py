@@ -58,19 +58,19 @@ class AnswerOptions:
         """The options that ``text`` lists and nothing else; longest texts first, from the left."""
         spans = _spans_between_separators(text)
         # the options that each span and those after it list; None if they list anything else
-        listed: list[frozenset[int] | None] = [None] * len(spans)
-        listed.append(frozenset())
+        options_from: list[frozenset[int] | None] = [None] * len(spans)
+        options_from.append(frozenset())
         for first in reversed(range(len(spans))):
             end = min(len(spans), first + self._most_pieces + 1)
             for last in reversed(range(first, end)):
-                rest = listed[last + 1]
+                rest = options_from[last + 1]
                 if rest is None:
                     continue
                 place = self.place_of(text[spans[first][0] : spans[last][1]])
                 if place is not None:
-                    listed[first] = rest | {place}
+                    options_from[first] = rest | {place}
                     break
-        return listed[0] or None
+        return options_from[0] or None
 
     def place_of(self, text: str) -> int | None:
         """The option that ``text``, which may be enumerated, is by its text, its letter or both.
@@ -145,9 +145,9 @@ def answer_options(
     options = AnswerOptions([*texts, *further], len(choices))
     expected: set[int] = set()
     for answer, place in zip(answers, places, strict=True):
-        found = options.place_of(answer) if place is None else place
-        if found is not None:
-            expected.add(options.first_equal(found))
+        position = options.place_of(answer) if place is None else place
+        if position is not None:
+            expected.add(options.first_equal(position))
     return options, frozenset(expected)
 
 

@@ -85,8 +85,10 @@ class MeanMetric(Installed):
 
 def means(sums: Array, counts: Array) -> Array:
     """``sums / counts``, NaN if the count is 0."""
-    found: Array = np.divide(sums, counts, out=np.full(np.shape(counts), np.nan), where=counts > 0)
-    return found
+    quotients: Array = np.divide(
+        sums, counts, out=np.full(np.shape(counts), np.nan), where=counts > 0
+    )
+    return quotients
 
 
 def mean_table(values: npt.ArrayLike) -> Array:
@@ -148,7 +150,12 @@ class ExactMatch(MeanMetric):
     signature = sign(name, case="lower", strip="yes")
 
     def table(self, pairs: Pairs) -> Array:
-        return mean_table([one.strip().lower() == other.strip().lower() for one, other in pairs])
+        return mean_table(
+            [
+                prediction.strip().lower() == reference.strip().lower()
+                for prediction, reference in pairs
+            ]
+        )
 
 
 def corpus_score(metric: Metric, statistics: Array) -> float:
@@ -202,8 +209,8 @@ def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
         if whole:
             sums[:, place] = np.add.reduceat(column, begins)
         else:
-            listed = column.tolist()
-            sums[:, place] = [math.fsum(listed[begin:end]) for begin, end in spans]
+            values = column.tolist()
+            sums[:, place] = [math.fsum(values[begin:end]) for begin, end in spans]
     return sums
 
 
@@ -221,8 +228,8 @@ def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
     2**53).
     """
     columns = map(np.ascontiguousarray, statistics.T)
-    exact = [
-        np.abs(one).max(initial=0.0) * len(one) < 2**53 and (one == np.floor(one)).all()
-        for one in columns
-    ]
+    exact = []
+    for column in columns:
+        is_whole = (column == np.floor(column)).all()
+        exact.append(np.abs(column).max(initial=0.0) * len(column) < 2**53 and is_whole)
     return np.array(exact, dtype=np.bool_)

@@ -118,7 +118,11 @@ def given_statistics(reason: str | None) -> tuple[float, ...]:
     """Statistics of an answer with a confidence, or of one that has none for a ``reason``: those
     with one, all, and those without by `REASONS`.
     """
-    return (float(reason is None), 1.0, *(float(one == reason) for one in REASONS))
+    return (
+        float(reason is None),
+        1.0,
+        *(float(reason == known_reason) for known_reason in REASONS),
+    )
 
 
 def reasons(totals: Sequence[float]) -> dict[str, int]:

@@ -166,9 +166,14 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
     """
     choices = {"errors": _listed(kind, "answer"), "texts": NORMALISED}
     choices |= {} if kind.higher_is_better else UNANSWERED
-    of, better = _listed(kind, "gold"), kind.higher_is_better
+    cases, better = _listed(kind, "gold"), kind.higher_is_better
     return ErrorRate(
-        kind.name, kind.label, cases=of, harms=kind.harms, choices=choices, higher_is_better=better
+        kind.name,
+        kind.label,
+        cases=cases,
+        harms=kind.harms,
+        choices=choices,
+        higher_is_better=better,
     )
 
 

@@ -27,7 +27,7 @@ WORST, BEST, SPREAD, AGREEMENT = PROMPT_METRICS
 _SCORE = {"score": "first-metric-of-the-task"}
 
 
-def letter_statistics(answers: Sequence[tuple[int, int]], shown: Sequence[int]) -> Array:
+def letter_statistics(answers: Sequence[tuple[int, int]], shown_letters: Sequence[int]) -> Array:
     """Statistics of one question's letters: by position of the letter, how many answers chose it,
     how many were expected to, and in how many it was correct.
 
@@ -38,7 +38,7 @@ def letter_statistics(answers: Sequence[tuple[int, int]], shown: Sequence[int]) 
     for chosen, correct in answers:
         rows[0, chosen] += 1
         rows[2, correct] += 1
-    rows[1, shown] = len(answers) / len(shown)
+    rows[1, shown_letters] = len(answers) / len(shown_letters)
     return rows.reshape(-1)
 
 
@@ -129,7 +129,8 @@ def chosen_prompt(totals: Array, *, best: bool) -> Array:
     ordered = np.where(np.isnan(scores), -np.inf, scores if best else -scores)
     chosen = (ordered == ordered.max(axis=-1, keepdims=True)) & (counts > 0)
     weights = (chosen / np.maximum(chosen.sum(axis=-1, keepdims=True), 1))[..., ::-1, :]
-    return means(*(sum_in_order(sum_in_order(weights * one)) for one in (sums, counts)))
+    numerators = sum_in_order(sum_in_order(weights * sums))
+    return means(numerators, sum_in_order(sum_in_order(weights * counts)))
 
 
 def prompt_spread(totals: Array) -> Array:

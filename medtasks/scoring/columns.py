@@ -91,9 +91,9 @@ class Column:
         statistics = self.statistics[rows]
         if self.ranges is None:
             return statistics, statistics
-        known = self.known[rows][:, None]
-        lowest = np.where(known, statistics, self.ranges[rows, 0])
-        highest = np.where(known, statistics, self.ranges[rows, 1])
+        is_known = self.known[rows][:, None]
+        lowest = np.where(is_known, statistics, self.ranges[rows, 0])
+        highest = np.where(is_known, statistics, self.ranges[rows, 1])
         return lowest, highest
 
     def take(self, rows: Rows) -> Column:

@@ -148,8 +148,8 @@ def _scores_of_metric(
         column = _column_of_group(table, name, group)
         score = score_group(metric, column, table.codes[group.complete], threshold, unavailable)
         if facts_of(name).has_floors and score.value is not None:
-            known = group.complete[column.applies & column.known]
-            score = score.model_copy(update=accuracy_floors(table, known, score.value))
+            complete = group.complete[column.applies & column.known]
+            score = score.model_copy(update=accuracy_floors(table, complete, score.value))
         yield score
 
 

@@ -41,12 +41,12 @@ class Coverage:
         answered = items - int(np.count_nonzero(state == ItemState.FAILED))
         awaiting = int(np.count_nonzero(state == ItemState.AWAITING))
         pending = awaiting + int(np.count_nonzero(state == ItemState.PENDING))
-        known = int(np.count_nonzero(column.known & column.applies))
+        known_items = int(np.count_nonzero(column.known & column.applies))
         return cls(
             items=items,
             answered=answered,
-            absent=answered - pending - known,
-            known=known,
+            absent=answered - pending - known_items,
+            known=known_items,
             pending=pending,
             awaiting=awaiting,
         )
@@ -140,11 +140,11 @@ def scores_of_sums(metric: Metric, sums: Array) -> Array:
 
 def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
     """The items with a known value."""
-    known = column.applies & column.known
+    is_known = column.applies & column.known
     statistics = column.statistics
     # if all are known, a copy would only cost memory: tens of megabytes in large runs
-    if not known.all():
-        statistics, clusters = statistics[known], clusters[known]
+    if not is_known.all():
+        statistics, clusters = statistics[is_known], clusters[is_known]
     check_finite(statistics)
     begins = np.flatnonzero(np.diff(clusters, prepend=-1))
     return ClusteredItems(statistics, begins, segment_sums(statistics, begins))

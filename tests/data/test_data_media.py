@@ -150,13 +150,13 @@ def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
         media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})})
         for media in first
     ]
-    index = index_media(tmp_path, NAMES, known=known, write=lambda _: pytest.fail("read again"))
+    index = index_media(tmp_path, NAMES, verified=known, write=lambda _: pytest.fail("read again"))
     assert index == MediaIndex([media.entry for media in known], {}, NAMES)
     path = tmp_path / "sub/3.jpg"
     status = path.stat()
     change(path, b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
-    assert [*index_media(tmp_path, NAMES, known=known).errors] == ["sub/3.jpg"]
+    assert [*index_media(tmp_path, NAMES, verified=known).errors] == ["sub/3.jpg"]
 
 
 def test_a_name_that_no_file_can_have_is_one_more_refusal(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
 
 
 def _examine(
-    records: Sequence[MedStreamRecord], media: Path, path: str, known: Mapping[str, KnownVideo]
+    records: Sequence[MedStreamRecord], media: Path, path: str, verified: Mapping[str, KnownVideo]
 ) -> Examined:
     """The records of one path in the release.
 
@@ -112,7 +112,7 @@ def _examine(
     if records[0].medium == "images":
         return _in_images(records, media, name)
     try:
-        return call_in_child(_in_video, records, media, name, known.get(name))
+        return call_in_child(_in_video, records, media, name, verified.get(name))
     except Crashed as crash:
         error = MediaError(
             f"{media / name}: crashes the video decoder ({crash}); convert it to MP4, or fetch it "
@@ -135,7 +135,7 @@ def _find_medium(root: Path, path: str) -> str | None:
 
 
 def _in_video(
-    records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
+    records: Sequence[MedStreamRecord], root: Path, name: str, verified: KnownVideo | None = None
 ) -> Examined:
     """The records of a video; a damaged part leaves out only those that show it."""
     file = root / name
@@ -147,7 +147,7 @@ def _in_video(
             timestamps.update(_timestamps(record))
         if not timestamps:
             return examined
-        video = scan_video(file, name, index, timestamps, known)
+        video = scan_video(file, name, index, timestamps, verified)
     except MediaError as error:
         return Examined.without(records, MediaProblem.UNREADABLE, name, error)
     examined.entries[name] = video.entry

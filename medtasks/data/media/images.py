@@ -168,16 +168,16 @@ def index_media(
     paths: Iterable[str],
     *,
     workers: int = 0,
-    known: Iterable[KnownMedia] = (),
+    verified: Iterable[KnownMedia] = (),
     write: Callable[[KnownMedia], None] | None = None,
     progress: Progress | None = None,
 ) -> MediaIndex:
     """Verify files below ``root``: each is decoded once.
 
-    The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an
+    The result does not depend on ``workers`` (:func:`decoding_threads`). ``verified`` entries of an
     earlier, interrupted pass are used unless the file has changed; ``write`` gets all others.
     """
-    earlier = {media.entry.path: media for media in known}
+    earlier = {media.entry.path: media for media in verified}
 
     def verify(path: str) -> KnownMedia | MediaError:
         try:

@@ -241,11 +241,11 @@ def scan_video(
     name: str,
     index: VideoIndex,
     timestamps: Iterable[int],
-    known: KnownVideo | None = None,
+    verified: KnownVideo | None = None,
 ) -> KnownVideo:
     """Verify a video by decoding its frames at ``timestamps``; its entry is called ``name``.
 
-    ``known``, the result of an interrupted pass, is returned if file and frames are still the same.
+    ``verified``, the result of an interrupted pass, is returned if file and frames are still the same.
 
     Raises:
         MediaError: the file cannot be read, or none of the frames can be decoded.
@@ -254,8 +254,11 @@ def scan_video(
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
     with unreadable_as_media_error(file):
         status = file.stat()
-        if known is not None and (known.state, known.wanted) == (file_state(status), digest):
-            return known
+        if verified is not None and (verified.state, verified.wanted) == (
+            file_state(status),
+            digest,
+        ):
+            return verified
         checksum = file_sha256(file)
     size: tuple[int, int] | None = None
     bad: list[int] = []
