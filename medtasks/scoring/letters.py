@@ -74,12 +74,12 @@ def rotated_letters_of(table: ItemTable, rows: Rows) -> Letters | None:
     column = table.column(PREFERENCE)
     rows = rows[column.present[rows] & column.known[rows]]
     statistics = column.statistics[rows]
-    chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
+    chosen, times_shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
     gold_counts: dict[str, int] = {}
     chosen_counts: dict[str, int] = {}
     preference: dict[str, tuple[float, float | None, float | None]] = {}
     for place, letter in enumerate(table.benchmark.options or ascii_uppercase):
-        if not shown[place]:
+        if not times_shown[place]:
             continue
         gold_counts[letter] = int(gold[place])
         chosen_counts[letter] = int(chosen[place])
