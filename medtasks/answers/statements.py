@@ -78,55 +78,94 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
     ends the response and some are named. Others may be open in earlier sentences if it is in bold
     in the last paragraph, or the last words imply it.
     """
-    declared, words, text = frozenset(letters), marked.words, marked.text
-    listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
-    weak = marked.denied | letters_of(one for one in found if one.weak and one.upper)
-    able = [one for one in found if one.upper and not one.weak and one not in listed]
-    if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
-        able.append(listed[-1])
-    if not able or marked.cut_off or words["undecided"].search(text):
+    declared = frozenset(letters)
+    listed = [statement for statement in found if statement.rank in (Rank.REPEATED, Rank.LISTED)]
+    weak = marked.denied | letters_of(
+        mention for mention in found if mention.weak and mention.upper
+    )
+    able = _able(found, listed, weak, declared)
+    if not able or marked.cut_off or marked.words["undecided"].search(marked.text):
         return None
-    implied = [one for one in able if one.rank == Rank.IMPLIED]
-    last = (implied or [one for one in able if not one.text] or able)[-1]
-    if (
-        len(last.letters) != 1
-        or last.rank == Rank.TENTATIVE
-        or last.text
-        or last.letters & marked.denied
-    ):
+    implied = [statement for statement in able if statement.rank == Rank.IMPLIED]
+    by_letter = [statement for statement in able if not statement.text]
+    last = (implied or by_letter or able)[-1]
+    if not _may_be_answer(marked, last):
         return None
-    if words["but"].match(text, last.position + 1):
-        return None
-    others = letters_of(one for one in able if not last.letters <= one.letters) & declared
+    others = (
+        letters_of(mention for mention in able if not last.letters <= mention.letters) & declared
+    )
     alone = weak | others | letters_of(listed) <= last.letters
-    if not others and (
-        implied or weak | last.letters >= declared or (alone and not weak and last.own)
-    ):
-        return last
-    if (
-        last is not able[-1]
-        or not last.letters <= declared
-        or "\n\n" in text[last.position :].strip()
-    ):
+    if not others:
+        all_others_weak = weak | last.letters >= declared
+        named_with_text = alone and not weak and last.own
+        if implied or all_others_weak or named_with_text:
+            return last
+    in_last_paragraph = "\n\n" not in marked.text[last.position :].strip()
+    if last is not able[-1] or not last.letters <= declared or not in_last_paragraph:
         return None
     if not last.bold and (alone or last.letters & weak):
         return None
-    alike = any(last.bracketed and one.bracketed and one.letters != last.letters for one in found)
-    if words["closes"].match(text, last.position + 1) and not others and not alike:
+    if not others and _closes(marked, last, found):
         return last
-    ends = [end.end() for end in words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)]
+    return last if _is_last_word(marked, last, found) else None
+
+
+def _able(
+    found: Sequence[Mention],
+    listed: Sequence[Mention],
+    weak: frozenset[str],
+    declared: frozenset[str],
+) -> list[Mention]:
+    """The statements that may name the answer; of a list, only its end if all else is weak."""
+    able: list[Mention] = []
+    for statement in found:
+        if statement.upper and not statement.weak and statement not in listed:
+            able.append(statement)
+    if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
+        able.append(listed[-1])
+    return able
+
+
+def _may_be_answer(marked: Marked, statement: Mention) -> bool:
+    """Whether it names one letter, undenied and without a doubt or a *but* after it."""
+    if len(statement.letters) != 1 or statement.text or statement.rank == Rank.TENTATIVE:
+        return False
+    if statement.letters & marked.denied:
+        return False
+    return marked.words["but"].match(marked.text, statement.position + 1) is None
+
+
+def _closes(marked: Marked, last: Mention, found: Sequence[Mention]) -> bool:
+    """Whether the text ends right after the letter, which is written unlike all others."""
+    if not marked.words["closes"].match(marked.text, last.position + 1):
+        return False
+    bracketed = [statement for statement in found if statement.bracketed]
+    return not last.bracketed or all(mention.letters == last.letters for mention in bracketed)
+
+
+def _is_last_word(marked: Marked, last: Mention, found: Sequence[Mention]) -> bool:
+    """Whether the letter is in bold, or implied in the last sentence, with no other one beside
+    it.
+    """
+    text = marked.text
+    sentence_ends = marked.words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)
+    ends = [end.end() for end in sentence_ends]
     start = max((end for end in ends if end <= last.position), default=0)
     if text[:start].endswith("\n"):  # the line above counts, too
         start = text.rfind("\n", 0, start - 1) + 1
-    if any(one.position >= start and not last.letters <= one.letters for one in found):
-        return None
-    closing = last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position
-    return last if last.bold or closing else None
+    beside = [mention for mention in found if mention.position >= start]
+    if not all(last.letters <= mention.letters for mention in beside):
+        return False
+    in_last_sentence = max(ends, default=0) <= last.position
+    return last.bold or (last.rank == Rank.IMPLIED and in_last_sentence)
 
 
 def letters_of(found: Iterable[Mention]) -> frozenset[str]:
     """The letters that any of the statements names."""
-    return frozenset[str]().union(*(one.letters for one in found))
+    letters: set[str] = set()
+    for statement in found:
+        letters |= statement.letters
+    return frozenset(letters)
 
 
 @lru_cache(maxsize=4096)
