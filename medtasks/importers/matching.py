@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from medtasks.answers.base import is_scored_whole
@@ -62,11 +62,12 @@ class MatchedPredictions:
             "it repeats an earlier one": self.duplicates,
             "it names another task": self.of_other_tasks,
         }
-        return [
-            f"left out, because {why}: {number_and_places('prediction', predictions)}"
-            for why, predictions in left_out.items()
-            if predictions
-        ]
+        lines = []
+        for reason, predictions in left_out.items():
+            if predictions:
+                number = number_and_places("prediction", predictions)
+                lines.append(f"left out, because {reason}: {number}")
+        return lines
 
     def _notes_on_responses(self) -> list[str]:
         """Notes on responses that were cut off, are too long, or are missing."""
@@ -93,11 +94,20 @@ class MatchedPredictions:
     @property
     def counts(self) -> dict[str, int]:
         """The size of each field, and how many samples have a verdict in the file."""
-        sizes = {part.name: len(getattr(self, part.name)) for part in fields(self)}
         with_verdict = 0
         for predictions in self.answered.values():
             with_verdict += any(prediction.verdict for prediction in predictions)
-        return {**sizes, "with_verdict": with_verdict}
+        return {
+            "missing": len(self.missing),
+            "unmatched": len(self.unmatched),
+            "strange": len(self.strange),
+            "duplicates": len(self.duplicates),
+            "ambiguous": len(self.ambiguous),
+            "answered": len(self.answered),
+            "of_other_tasks": len(self.of_other_tasks),
+            "repeated": len(self.repeated),
+            "with_verdict": with_verdict,
+        }
 
 
 def number_and_places(noun: str, predictions: Sequence[Prediction]) -> str:
