@@ -18,7 +18,7 @@ from medtasks.core.settings import using
 from medtasks.runs.find import PLAN
 from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.samples import Sample
-from medtasks.runs.unfinished import Plan, by_document, read_answers, read_plan
+from medtasks.runs.unfinished import RunPlan, by_document, read_answers, read_plan
 from medtasks.scoring.group_scores import scores_of
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.local_documents import local_documents
@@ -160,7 +160,7 @@ class UnfinishedRun:
         samples = [self._samples[key].sample for key in keys if key in self._samples]
         return samples[:LATEST]
 
-    def _scored(self, task: str, plan: Plan, answers: Sequence[Answer]) -> list[Sample]:
+    def _scored(self, task: str, plan: RunPlan, answers: Sequence[Answer]) -> list[Sample]:
         """The samples of all documents with every reply, scored as at the end of a run, without
         learned metrics.
         """
@@ -188,7 +188,7 @@ class UnfinishedRun:
 
 
 def _progress_of_tasks(
-    plan: Plan, answers: Sequence[Answer], samples: Mapping[str, Sequence[Sample]]
+    plan: RunPlan, answers: Sequence[Answer], samples: Mapping[str, Sequence[Sample]]
 ) -> list[TaskProgress]:
     """The progress of all tasks, then the scores of groups that have a scored sample."""
     scored = {task: rows for task, rows in samples.items() if rows}
@@ -208,7 +208,7 @@ def _progress_of_tasks(
 
 def _progress(
     task: str,
-    plan: Plan,
+    plan: RunPlan,
     answers: Sequence[Answer],
     samples: Sequence[Sample],
     scores: Scores | None,

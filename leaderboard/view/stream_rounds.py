@@ -18,7 +18,7 @@ from .selection import Selection
 
 
 @dataclass(frozen=True)
-class Stream:
+class ViewedStream:
     """The timelines of an item by the labels of runs, the own run first, on one axis.
 
     ``ids`` are those of the own rounds; ``here`` is the number of the page's round, from 0.
@@ -30,7 +30,7 @@ class Stream:
     here: int
 
 
-def stream_of(selection: Selection, sample: Sample) -> Stream | None:
+def stream_of(selection: Selection, sample: Sample) -> ViewedStream | None:
     """The rounds of the sample's item; None if it is not a stream, or if the own run lacks a
     round.
     """
@@ -51,7 +51,7 @@ def stream_of(selection: Selection, sample: Sample) -> Stream | None:
         if run_lines:
             lines.append((run.label, run_lines[0]))
     axis = time_axis([line for _, line in lines], _window_times(sample.document))
-    return Stream(axis, lines, ids, ids.index(sample.sample_id))
+    return ViewedStream(axis, lines, ids, ids.index(sample.sample_id))
 
 
 def _window_times(document: Mapping[str, Any]) -> list[float]:

@@ -40,7 +40,7 @@ from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts, now, versions
 from medtasks.runs.protocol import task_facts
 from medtasks.runs.samples import UNKNOWN_PROMPT
-from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
+from medtasks.runs.unfinished import SUFFIX, AnswerStore, RunPlan, read_work
 from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.scoring.finished_run import AnsweredTask, AskedDocument, collect_run, data_facts
 from medtasks.scoring.item_table import refuse_unknown_names
@@ -182,7 +182,7 @@ class Evaluation:
             message = f"{name} takes no system prompt; the task's is put before the question."
             _print_note(f"{spec.name}: {message}")
 
-    def _evaluate(self, evaluate: Callable[..., Any], store: AnswerStore, plan: Plan) -> Any:
+    def _evaluate(self, evaluate: Callable[..., Any], store: AnswerStore, plan: RunPlan) -> Any:
         """The harness's own results, after all requests have been answered."""
         if current_settings().rank == 0:
             store.write_plan(plan)
@@ -220,7 +220,7 @@ class Evaluation:
             kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
             raise stopped(f"run the same command again to continue{kept}") from error
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> RunPlan:
         """The run before any reply.
 
         With the replies, it is all that is needed to score the run without this process.
@@ -259,7 +259,7 @@ class Evaluation:
             groups=groups,
             data=data,
         )
-        return Plan(manifest=manifest, documents=documents)
+        return RunPlan(manifest=manifest, documents=documents)
 
     def _document_numbers(self, task: Any) -> tuple[int, ...]:
         """The documents that ``--limit`` and ``--offset`` select, by number."""

@@ -28,7 +28,7 @@ Labels = dict[str, dict[Unit, dict[str, int]]]
 """Scores by rater, unit and aspect."""
 
 
-class _Place(NamedTuple):
+class _LabelPlace(NamedTuple):
     """What one label is about, and who gave it."""
 
     rater: str
@@ -52,7 +52,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Documents) -> tuple[Label
     _require_columns(path, rows[0].row)
     tasks_of_sample = _tasks_of_samples(documents)
     labels: Labels = {}
-    labelled: dict[_Place, Where] = {}
+    labelled: dict[_LabelPlace, Where] = {}
     unmatched: set[str] = set()
     for where, row in rows:
         cells = {name: cell.strip() for name, cell in row.items()}
@@ -62,7 +62,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Documents) -> tuple[Label
         document = documents.get(unit)
         aspect = _aspect_named(cells["aspect"], rubric, document, where)
         score = _score_on(aspect, cells["score"], where)
-        place = _Place(cells.get("rater") or HUMAN, unit, aspect.name)
+        place = _LabelPlace(cells.get("rater") or HUMAN, unit, aspect.name)
         _require_first(place, where, labelled)
         if document is None:
             unmatched.add(cells["sample_id"])
@@ -136,7 +136,7 @@ def _aspect_named(
     raise wrong(where, "aspect", name, f"an aspect of rubric {rubric.name}: {expected}")
 
 
-def _require_first(place: _Place, where: Where, labelled: dict[_Place, Where]) -> None:
+def _require_first(place: _LabelPlace, where: Where, labelled: dict[_LabelPlace, Where]) -> None:
     """Refuse a second label of the same rater, and note this one."""
     if place in labelled:
         raise DataError(

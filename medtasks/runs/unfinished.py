@@ -34,14 +34,14 @@ SUFFIX = "_unfinished"
 _LINE = TypeAdapter(Answer)
 
 
-class Plan(BaseModel, frozen=True):
+class RunPlan(BaseModel, frozen=True):
     """An unfinished run: its manifest before any reply, and its document numbers by task."""
 
     manifest: RunManifest
     documents: dict[str, tuple[int, ...]]
 
 
-class _Place(NamedTuple):
+class _ReplyPlace(NamedTuple):
     """Where a reply is on disk, and whether it is that of a failed request."""
 
     path: Path
@@ -57,7 +57,7 @@ class AnswerStore:
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
         self.rank = rank
-        self._places: dict[bytes, _Place] = {}  # by the key of the request
+        self._places: dict[bytes, _ReplyPlace] = {}  # by the key of the request
         self._files: dict[Path, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._open = contextlib.ExitStack()
@@ -74,7 +74,7 @@ class AnswerStore:
         """Remember where a reply is: the last one to its request, but a failed one never replaces a
         response.
         """
-        place = _Place(path, begin, answer.reply.failed is not None)
+        place = _ReplyPlace(path, begin, answer.reply.failed is not None)
         if place.failed and self.is_answered(answer.slot):
             return
         self._places[answer.slot.key] = place
@@ -109,7 +109,7 @@ class AnswerStore:
             self._files[path] = self._open.enter_context(path.open("a+b"))
         return self._files[path]
 
-    def write_plan(self, plan: Plan) -> None:
+    def write_plan(self, plan: RunPlan) -> None:
         """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         content = canonical_json(plan.model_dump(mode="json"), indent=1)
         with replaced(self.folder / PLAN) as partial:
@@ -224,12 +224,12 @@ def _answer_in(line: bytes, path: Path, number: int) -> Answer | None:
         raise DataError(problem) from error
 
 
-def read_plan(folder: Path) -> Plan:
+def read_plan(folder: Path) -> RunPlan:
     """The plan of the unfinished run in ``folder``."""
     path = folder / PLAN
     try:
         with reading(path, "run the command again"):
-            return model_from_json(Plan, path.read_bytes())
+            return model_from_json(RunPlan, path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error)}; run the command again.") from error
 

@@ -44,7 +44,7 @@ class ItemState(IntEnum):
 
 
 @dataclass(frozen=True)
-class Column:
+class MetricColumn:
     """One metric of n items.
 
     ``statistics`` ``(n, width)`` are NaN where they are open. ``state`` has the items'
@@ -96,9 +96,9 @@ class Column:
         highest = np.where(is_known, statistics, self.ranges[rows, 1])
         return lowest, highest
 
-    def take(self, rows: Rows) -> Column:
+    def take(self, rows: Rows) -> MetricColumn:
         """The column of these rows."""
-        return Column(
+        return MetricColumn(
             self.statistics[rows],
             self.state[rows],
             ranges=_taken(self.ranges, rows),
@@ -111,21 +111,21 @@ def _taken(array: AnyArray | None, rows: Rows) -> AnyArray | None:
     return None if array is None else array[rows]  # type: ignore[return-value]
 
 
-def absent_column(metric: str, items: int) -> Column:
+def absent_column(metric: str, items: int) -> MetricColumn:
     """The column of a metric that was computed for none of the items."""
     statistics = np.full((items, get_metric(metric).width), np.nan)
-    return Column(statistics, np.full(items, ItemState.ABSENT, dtype=np.int8))
+    return MetricColumn(statistics, np.full(items, ItemState.ABSENT, dtype=np.int8))
 
 
 # --- columns from values ---
 
 
-def column_of(metric: str, values: Sequence[Value | None]) -> Column:
+def column_of(metric: str, values: Sequence[Value | None]) -> MetricColumn:
     """The column of one value per item; None for an item without a value."""
     filled = [_NO_VALUE if value is None else value for value in values]
     blank = (np.nan,) * get_metric(metric).width
     statistics = [blank if value.statistics is None else value.statistics for value in filled]
-    return Column(
+    return MetricColumn(
         _array(metric, statistics),
         _states(values),
         ranges=_ranges(metric, filled),
@@ -189,9 +189,9 @@ def _repeats(values: Sequence[Value]) -> Array | None:
 # --- columns of several tables ---
 
 
-def stacked(columns: Sequence[Column]) -> Column:
+def stacked(columns: Sequence[MetricColumn]) -> MetricColumn:
     """The columns of several tables, concatenated."""
-    return Column(
+    return MetricColumn(
         np.concatenate([column.statistics for column in columns]),
         np.concatenate([column.state for column in columns]),
         ranges=_stacked_ranges(columns),
@@ -200,7 +200,7 @@ def stacked(columns: Sequence[Column]) -> Column:
     )
 
 
-def _stacked_ranges(columns: Sequence[Column]) -> Array | None:
+def _stacked_ranges(columns: Sequence[MetricColumn]) -> Array | None:
     if all(column.ranges is None for column in columns):
         return None
     ranges = []
@@ -213,7 +213,7 @@ def _stacked_ranges(columns: Sequence[Column]) -> Array | None:
     return np.concatenate(ranges)
 
 
-def _stacked_judges(columns: Sequence[Column]) -> Judges | None:
+def _stacked_judges(columns: Sequence[MetricColumn]) -> Judges | None:
     if all(column.judge is None for column in columns):
         return None
     judges = []
@@ -225,7 +225,7 @@ def _stacked_judges(columns: Sequence[Column]) -> Judges | None:
     return np.concatenate(judges)
 
 
-def _stacked_repeats(columns: Sequence[Column]) -> Array | None:
+def _stacked_repeats(columns: Sequence[MetricColumn]) -> Array | None:
     """The repeats of all columns; None unless all have the same number."""
     repeats = []
     for column in columns:
@@ -243,7 +243,7 @@ class Reduced(NamedTuple):
     """The rows of the items that have a part, ascending, and their column reduced to it."""
 
     rows: Rows
-    column: Column
+    column: MetricColumn
 
 
 def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[PartKey, Reduced]:
@@ -263,7 +263,7 @@ def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[PartKe
     return reduced
 
 
-def reduced_to(whole: Column, reduced: Reduced | None, rows: Rows) -> Column:
+def reduced_to(whole: MetricColumn, reduced: Reduced | None, rows: Rows) -> MetricColumn:
     """These rows of the ``whole`` column, of which those in ``reduced`` count as they do there."""
     taken = whole.take(rows)
     if reduced is None:

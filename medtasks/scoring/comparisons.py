@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.scoring.columns import Column, Rows, reduced_to, without_value
+from medtasks.scoring.columns import MetricColumn, Rows, reduced_to, without_value
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.run_tables import RunTables
 from medtasks.stats.bootstrap import Clusters
@@ -71,7 +71,7 @@ class _TablePair:
     second: ItemTable
 
     @cached_property
-    def columns(self) -> dict[str, tuple[Column, Column]]:
+    def columns(self) -> dict[str, tuple[MetricColumn, MetricColumn]]:
         """The columns of each metric that both have: a group's are put together on each access."""
         columns = {}
         for metric in self.first.metrics:

@@ -17,7 +17,7 @@ from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFact
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
 from medtasks.runs.sample_files import SampleLines
 from medtasks.runs.samples import Sample
-from medtasks.runs.unfinished import Plan, by_document, read_answers, read_plan, read_work
+from medtasks.runs.unfinished import RunPlan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.usage import run_usage
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.learned_scores import with_learned_metrics
@@ -191,7 +191,7 @@ def _require_same_data(folder: Path, manifest: RunManifest) -> None:
             )
 
 
-def _answered_task(folder: Path, plan: Plan, name: str) -> AnsweredTask:
+def _answered_task(folder: Path, plan: RunPlan, name: str) -> AnsweredTask:
     """A task of the run, with the replies in ``folder``."""
     facts, numbers = plan.manifest.tasks[name], plan.documents[name]
     # of the run's documents

@@ -19,7 +19,7 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.metrics.registry import facts_of, get_metric
 from medtasks.metrics.variants import PREFERENCE
 from medtasks.runs.samples import Sample
-from medtasks.scoring.columns import Column, Rows, reduced_to
+from medtasks.scoring.columns import MetricColumn, Rows, reduced_to
 from medtasks.scoring.floors import accuracy_floors
 from medtasks.scoring.item_table import ItemTable, item_table
 from medtasks.scoring.letters import letters_of, rotated_letters_of
@@ -153,7 +153,7 @@ def _scores_of_metric(
         yield score
 
 
-def _column_of_group(table: ItemTable, name: str, group: _Group) -> Column:
+def _column_of_group(table: ItemTable, name: str, group: _Group) -> MetricColumn:
     """The metric's column of the group's complete items, as they count in it; repeats are not
     judged by parts.
     """

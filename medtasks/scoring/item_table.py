@@ -22,8 +22,8 @@ from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.runs.samples import Sample
 from medtasks.scoring.answer_confidence import confidence_metrics
 from medtasks.scoring.columns import (
-    Column,
     Mask,
+    MetricColumn,
     PartKey,
     Reduced,
     Rows,
@@ -56,7 +56,7 @@ class ItemTable:
     samples: tuple[tuple[str, ...], ...]
     complete: Mask
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, MetricColumn]
     reduced: Mapping[PartKey, Reduced] = field(default_factory=dict)
     breakdowns: tuple[str, ...] = ()
     statuses: tuple[tuple[str, ...], ...] = ()
@@ -82,7 +82,7 @@ class ItemTable:
             names.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
         return tuple(names)
 
-    def column(self, metric: str, part: str = "") -> Column:
+    def column(self, metric: str, part: str = "") -> MetricColumn:
         """The metric's column; with ``part``, as it counts in that group of
         `ScoringRules.parts`.
         """

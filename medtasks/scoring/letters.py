@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from medtasks.catalog.statuses import FAILED
 from medtasks.metrics.base import MeanMetric, totals
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
-from medtasks.scoring.columns import Column, Rows
+from medtasks.scoring.columns import MetricColumn, Rows
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.scores import Letters
 from medtasks.stats.intervals import Bounds, ClusteredItems, score_interval
@@ -19,7 +19,7 @@ _MEAN = MeanMetric().score
 _DIFFERENCE_OF_SHARES: Bounds = (-1.0, 1.0)
 
 
-def letters_of(table: ItemTable, rows: Rows, accuracy: Column | None) -> Letters | None:
+def letters_of(table: ItemTable, rows: Rows, accuracy: MetricColumn | None) -> Letters | None:
     """The letters of these rows, which were asked in one order; None without options or without an
     answer.
     """

@@ -14,7 +14,7 @@ import numpy as np
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import Array, Metric, check_finite, segment_sums, totals
 from medtasks.metrics.registry import bounds_of
-from medtasks.scoring.columns import Column, ItemState, Rows
+from medtasks.scoring.columns import ItemState, MetricColumn, Rows
 from medtasks.scoring.scores import MetricScore, Repeats
 from medtasks.stats.intervals import ClusteredItems, Interval, score_interval
 from medtasks.stats.student import student_interval
@@ -35,7 +35,7 @@ class Coverage:
     awaiting: int
 
     @classmethod
-    def of(cls, column: Column) -> Coverage:
+    def of(cls, column: MetricColumn) -> Coverage:
         state = column.state[column.applies]
         items = len(state)
         answered = items - int(np.count_nonzero(state == ItemState.FAILED))
@@ -74,7 +74,7 @@ class Coverage:
 
 def score_group(
     metric: Metric,
-    column: Column,
+    column: MetricColumn,
     clusters: Rows,
     threshold: float,
     unavailable: Callable[[], str | None],
@@ -138,7 +138,7 @@ def scores_of_sums(metric: Metric, sums: Array) -> Array:
     return scores
 
 
-def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
+def _known_items(column: MetricColumn, clusters: Rows) -> ClusteredItems:
     """The items with a known value."""
     is_known = column.applies & column.known
     statistics = column.statistics
@@ -150,7 +150,7 @@ def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
     return ClusteredItems(statistics, begins, segment_sums(statistics, begins))
 
 
-def _bounds(metric: Metric, column: Column) -> tuple[float, float] | None:
+def _bounds(metric: Metric, column: MetricColumn) -> tuple[float, float] | None:
     """The scores with all items that have no value wrong, and with all of them right; None if an
     item has no range.
     """
@@ -161,7 +161,7 @@ def _bounds(metric: Metric, column: Column) -> tuple[float, float] | None:
     return score_of(metric, low), score_of(metric, high)
 
 
-def _repeats(metric: Metric, column: Column) -> Repeats | None:
+def _repeats(metric: Metric, column: MetricColumn) -> Repeats | None:
     """The score of each repeat of the questions, and their spread; None without repeats."""
     if column.repeats is None:
         return None

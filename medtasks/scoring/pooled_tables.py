@@ -9,7 +9,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from medtasks.scoring.columns import Column, Mask, PartKey, Reduced, Rows, absent_column, stacked
+from medtasks.scoring.columns import (
+    Mask,
+    MetricColumn,
+    PartKey,
+    Reduced,
+    Rows,
+    absent_column,
+    stacked,
+)
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.table_memory import LazyMapping, shared_tuple
 
@@ -104,7 +112,7 @@ class _Pool:
                 common.append(name)
         return common
 
-    def column(self, metric: str) -> Column:
+    def column(self, metric: str) -> MetricColumn:
         columns = []
         for table in self.tables:
             if metric in table.columns:

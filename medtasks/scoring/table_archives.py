@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.scoring.columns import Column, PartKey, Reduced
+from medtasks.scoring.columns import MetricColumn, PartKey, Reduced
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.table_memory import LazyMapping, shared_tuple
 
@@ -50,7 +50,7 @@ def archived(table: ItemTable) -> bytes:
     return stream.getvalue()
 
 
-def _write_column(archive: ZipFile, number: int, column: Column) -> None:
+def _write_column(archive: ZipFile, number: int, column: MetricColumn) -> None:
     _write_array(archive, f"statistics {number}", column.statistics)
     _write_array(archive, f"state {number}", column.state)
 
@@ -75,9 +75,9 @@ def table_from_archive(content: bytes) -> ItemTable:
     keys: list[ColumnKey] = [*metrics, *part_keys]
     number_of = {key: number for number, key in enumerate(keys)}
 
-    def column(key: ColumnKey) -> Column:
+    def column(key: ColumnKey) -> MetricColumn:
         number = number_of[key]
-        return Column(arrays[f"statistics {number}"], arrays[f"state {number}"])
+        return MetricColumn(arrays[f"statistics {number}"], arrays[f"state {number}"])
 
     def reduced(key: PartKey) -> Reduced:
         return Reduced(arrays[f"rows {number_of[key]}"], column(key))

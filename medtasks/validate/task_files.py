@@ -56,7 +56,7 @@ class FileIndex:
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectedFiles:
     """The benchmarks whose prepared data are checked, the files found at a path, and all files."""
 
     benchmarks: list[str]
@@ -64,7 +64,7 @@ class Selection:
     files: list[Path]
 
 
-def select(what: Sequence[str], index: FileIndex) -> Selection:
+def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
     """What the names and paths ``what`` select; without any, everything that is prepared.
 
     Files at a path join the ``index``, in place of installed ones of their name.
@@ -82,7 +82,7 @@ def select(what: Sequence[str], index: FileIndex) -> Selection:
     tasks += [name for name in names if name in index.paths]
     installed = [index.paths[name] for name in index.with_members(tasks)]
     index.paths |= {path.stem: path for path in files_at_paths if not is_shared(path)}
-    return Selection(
+    return SelectedFiles(
         benchmarks=[name for name in benchmarks if name in all_benchmarks()],
         files_at_paths=files_at_paths,
         files=list(dict.fromkeys([*files_at_paths, *installed])),

@@ -18,7 +18,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import DataFacts, RunManifest
 from medtasks.runs.run_signatures import versions_today
 from medtasks.runs.signature import format_signature
-from medtasks.scoring.columns import Column, ItemState
+from medtasks.scoring.columns import ItemState, MetricColumn
 from medtasks.scoring.group_scores import score_table
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.scores import Letters
@@ -90,7 +90,7 @@ def entry(
             for name, one in (breakdowns or {}).items()
         },
         columns={
-            name: Column(
+            name: MetricColumn(
                 one,
                 np.where(unjudged[name], ItemState.AWAITING, ItemState.PRESENT),
                 limits if unjudged[name].any() else None,

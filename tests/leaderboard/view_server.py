@@ -25,7 +25,7 @@ from medtasks.leaderboard.view.server import serve
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.replies import Answer, Reply, Slot
-from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan
+from medtasks.runs.unfinished import SUFFIX, AnswerStore, RunPlan
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class RunUnderWay:
         self.folder = root / f"0123456789ab{SUFFIX}"
         self._store = AnswerStore(self.folder)
         numbers = {task: tuple(range(len(found))) for task, found in self.documents.items()}
-        self._store.write_plan(Plan(manifest=self.manifest, documents=numbers))
+        self._store.write_plan(RunPlan(manifest=self.manifest, documents=numbers))
 
     def answer(
         self, task: str, numbers: Sequence[int], text: str | None = None, failed: str | None = None

@@ -32,7 +32,7 @@ from medtasks.importers.imported_run import PredictionFile, score_predictions, s
 from medtasks.runs.manifest import now
 from medtasks.runs.protocol import task_facts
 from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
-from medtasks.runs.unfinished import AnswerStore, Plan
+from medtasks.runs.unfinished import AnswerStore, RunPlan
 from medtasks.scoring import run_tables
 from medtasks.scoring.comparisons import Paired, comparisons, level_gaps
 from medtasks.scoring.finished_run import data_facts, score_unfinished
@@ -362,7 +362,7 @@ def test_replies_of_an_unfinished_subset_go_to_the_documents_that_were_asked(
         one["sample_id"] for one in task_documents(task)[: len(documents)]
     ]
     store = AnswerStore(tmp_path)
-    store.write_plan(Plan(manifest=manifest, documents={task: tuple(range(len(documents)))}))
+    store.write_plan(RunPlan(manifest=manifest, documents={task: tuple(range(len(documents)))}))
     store.add(
         Answer(Slot(task, number, 0, ""), Reply(one["target"]))
         for number, one in enumerate(documents)

@@ -17,7 +17,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError
 from medtasks.runs.replies import Probabilities
 from medtasks.runs.samples import Sample
-from medtasks.scoring.columns import Column, ItemState, column_of, reduced_columns, reduced_to
+from medtasks.scoring.columns import ItemState, MetricColumn, column_of, reduced_columns, reduced_to
 from medtasks.scoring.comparisons import compare_tables
 from medtasks.scoring.group_scores import score_samples, score_table
 from medtasks.scoring.item_table import ItemTable, item_table
@@ -39,7 +39,7 @@ VALUES = [
 ]
 
 
-def part_of(values: Sequence[Value | None], part: str) -> Column:
+def part_of(values: Sequence[Value | None], part: str) -> MetricColumn:
     reduced = reduced_columns({"accuracy": values})["accuracy", part]
     return reduced_to(column_of("accuracy", values), reduced, np.arange(len(values)))
 

@@ -7,7 +7,7 @@ from matplotlib import figure as mpl
 from ..bars import BarChart, BarGroup
 from ..drawn_scores import DrawnScore
 from ..labels import short
-from .panels import MISSING, Panel, panelled_figure
+from .panels import MISSING, DrawnPanel, panelled_figure
 from .style import INK, Heading
 
 
@@ -22,7 +22,7 @@ def draw_bars(chart: BarChart, heading: Heading) -> mpl.Figure:
     return figure
 
 
-def _draw_group(panel: Panel[BarGroup], group: BarGroup, top: float) -> None:
+def _draw_group(panel: DrawnPanel[BarGroup], group: BarGroup, top: float) -> None:
     """Draw a column's label at ``top`` and its bars below, with a dashed line at its floor."""
     panel.write_heading(top, short(group.heading, 22 if group.note else 36), group.note)
     for number, bar in enumerate(group.bars, start=1):
@@ -33,7 +33,7 @@ def _draw_group(panel: Panel[BarGroup], group: BarGroup, top: float) -> None:
         panel.axes.plot([level, level], ends, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
 
 
-def _draw_bar(panel: Panel[BarGroup], bar: DrawnScore, y: float) -> None:
+def _draw_bar(panel: DrawnPanel[BarGroup], bar: DrawnScore, y: float) -> None:
     """Draw a model's bar with its interval and its number."""
     if bar.value is None:
         panel.write(0.01 * panel.span, y, "no value", **MISSING)

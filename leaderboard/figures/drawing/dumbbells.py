@@ -7,7 +7,7 @@ from matplotlib import figure as mpl
 from ..dumbbells import Dumbbell, DumbbellChart, DumbbellGroup
 from ..labels import short
 from ..looks import LOOKS
-from .panels import MISSING, Panel, panelled_figure
+from .panels import MISSING, DrawnPanel, panelled_figure
 from .style import MUTED, PAPER, Heading, Style, add_legend, mark
 
 _FILLED = mark(LOOKS[0], 5.5)
@@ -40,7 +40,7 @@ def _heading(group: DumbbellGroup) -> str:
 
 
 def _draw_dumbbell(
-    panel: Panel[DumbbellGroup], group: DumbbellGroup, dumbbell: Dumbbell, y: float
+    panel: DrawnPanel[DumbbellGroup], group: DumbbellGroup, dumbbell: Dumbbell, y: float
 ) -> None:
     """Draw a model's marks, as many as it has values, and its difference or what it lacks."""
     first, second = dumbbell.first, dumbbell.second
@@ -62,7 +62,7 @@ def _draw_dumbbell(
 
 
 def _draw_mark(
-    panel: Panel[DumbbellGroup], value: float | None, y: float, mark_style: Style
+    panel: DrawnPanel[DumbbellGroup], value: float | None, y: float, mark_style: Style
 ) -> None:
     if value is not None:
         panel.axes.plot([value], [y], linestyle="none", **mark_style)

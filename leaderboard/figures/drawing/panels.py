@@ -36,7 +36,7 @@ AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 
 @dataclass(frozen=True)
-class Panel(Generic[AnyGroup]):
+class DrawnPanel(Generic[AnyGroup]):
     """Groups of rows on one axis, from top to bottom; a row's y is its number in the panel."""
 
     axes: Axes
@@ -86,7 +86,7 @@ class Panel(Generic[AnyGroup]):
 
 def panelled_figure(
     groups: Sequence[AnyGroup], heading: Heading, *, legend_height: float = 0.0
-) -> tuple[mpl.Figure, list[Panel[AnyGroup]]]:
+) -> tuple[mpl.Figure, list[DrawnPanel[AnyGroup]]]:
     """A figure with an empty panel for each axis, with room for ``legend_height`` inches more."""
     by_axis: dict[Axis, list[AnyGroup]] = {}
     for group in groups:
@@ -99,7 +99,7 @@ def panelled_figure(
     for number, (axis, sharing) in enumerate(by_axis.items()):
         axes = figure.add_subplot(grid[number])
         axes.set_xlim(axis.low, axis.high)
-        panels.append(Panel(axes, axis, sharing))
+        panels.append(DrawnPanel(axes, axis, sharing))
     return figure, panels
 
 
