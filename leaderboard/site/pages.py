@@ -74,13 +74,13 @@ def pages_of(
         *_model_pages(board),
     ]
     if samples and not served:
-        pages.append(_PageWriter("samples.html", "samples", dict))
-    pages.append(_PageWriter("protocol.html", "protocol", dict))
+        pages.append(_SitePage("samples.html", "samples", dict))
+    pages.append(_SitePage("protocol.html", "protocol", dict))
     return {page.name: partial(_rendered, environment, page) for page in pages}
 
 
 @dataclass(frozen=True)
-class _PageWriter:
+class _SitePage:
     """A page's file name, its template, and a function that makes what the template shows."""
 
     name: str
@@ -88,12 +88,12 @@ class _PageWriter:
     make_views: Callable[[], Mapping[str, object]]
 
 
-def _rendered(environment: Environment, page: _PageWriter) -> str:
+def _rendered(environment: Environment, page: _SitePage) -> str:
     template = environment.get_template(f"{page.template}.html.j2")
     return template.render(page=page.name, **page.make_views())
 
 
-def _comparison_pages(board: Board, downloads: Sequence[Download]) -> Iterator[_PageWriter]:
+def _comparison_pages(board: Board, downloads: Sequence[Download]) -> Iterator[_SitePage]:
     """The overview of all models, and the comparison of two."""
     columns, rows = all_models(board)
     overview = {
@@ -104,16 +104,16 @@ def _comparison_pages(board: Board, downloads: Sequence[Download]) -> Iterator[_
         "choices": _choices(board.models.values()),
         "downloads": _downloads_by_benchmark(board, downloads),
     }
-    yield _PageWriter("index.html", "index", lambda: overview)
+    yield _SitePage("index.html", "index", lambda: overview)
     # the two models to compare until others are chosen are the first two of the overview
     best = [row.model for row in rows[:2]]
     compared = {"chosen": _models_by_name(board), "best": best}
-    yield _PageWriter("compare.html", "compare", lambda: compared)
+    yield _SitePage("compare.html", "compare", lambda: compared)
 
 
 def _benchmark_pages(
     board: Board, figures: Files, downloads: Sequence[Download]
-) -> Iterator[_PageWriter]:
+) -> Iterator[_SitePage]:
     """A page for each benchmark, which offers the whole archive, too."""
     archives = downloads_of(download for download in downloads if download.format == "ZIP")
     for benchmark in board.benchmarks:
@@ -121,12 +121,12 @@ def _benchmark_pages(
         files = {plot: paths for (owner, plot), paths in figures.items() if owner == name}
         offered = [*archives, *downloads_of(downloads, name)]
         views = partial(_benchmark_views, board, benchmark, files, offered)
-        yield _PageWriter(f"benchmark-{name}.html", "benchmark", views)
+        yield _SitePage(f"benchmark-{name}.html", "benchmark", views)
 
 
-def _model_pages(board: Board) -> Iterator[_PageWriter]:
+def _model_pages(board: Board) -> Iterator[_SitePage]:
     for model in _models_by_name(board):
-        yield _PageWriter(f"model-{model.slug}.html", "model", partial(_model_views, board, model))
+        yield _SitePage(f"model-{model.slug}.html", "model", partial(_model_views, board, model))
 
 
 def _models_by_name(board: Board) -> list[BoardModel]:
