@@ -66,20 +66,21 @@ class ResponseFilter:
     def readings(self, resps: Sequence[Sequence[str]], docs: Any) -> list[list[Reading]]:
         """The reading of every response to every document."""
         readers: dict[Hashable, Callable[[str], Reading]] = {}
-        found = []
+        readings = []
         for texts, document in zip(resps, docs or [{}] * len(resps), strict=True):
             context = self.context(document)
             if context not in readers:
                 readers[context] = cache(self.reader(context))  # many responses are one letter
-            found.append([readers[context](text) for text in texts])
-        return found
+            readings.append([readers[context](text) for text in texts])
+        return readings
 
     def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
         """One filtered string per document; a list of them if a document was answered several
         times.
         """
-        parts = [[*map(scored_part, several)] for several in resps]
-        filtered = [
-            [reading.filtered for reading in several] for several in self.readings(parts, docs)
-        ]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+        parts = [[scored_part(response) for response in responses] for responses in resps]
+        filtered: list[str | list[str]] = []
+        for readings in self.readings(parts, docs):
+            answers = [reading.filtered for reading in readings]
+            filtered.append(answers[0] if len(answers) == 1 else answers)
+        return filtered

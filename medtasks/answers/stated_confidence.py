@@ -33,12 +33,18 @@ def stated_confidence(text: str) -> str:
     ('0.85', '[missing]', '[out_of_range]')
     """
     plain = unicodedata.normalize("NFKC", strip_thinking(text))
-    matches = [match for place in _PLACES for match in _PATTERNS[place].finditer(plain)]
-    found = {_share(match) for match in matches}
-    if len(found) != 1 or any(match.groupdict().get("range") for match in matches):
-        return "[several]" if found else "[missing]"
-    (value,) = found
-    return f"{round(value, 4):.4g}" if 0 <= value <= 1 else "[out_of_range]"
+    shares: set[float] = set()
+    is_range = False
+    for place in _PLACES:
+        for match in _PATTERNS[place].finditer(plain):
+            shares.add(_share(match))
+            is_range |= bool(match.groupdict().get("range"))
+    if not shares:
+        return "[missing]"
+    if len(shares) > 1 or is_range:
+        return "[several]"
+    (share,) = shares
+    return f"{round(share, 4):.4g}" if 0 <= share <= 1 else "[out_of_range]"
 
 
 def without_confidence(text: str) -> str:
@@ -85,9 +91,11 @@ class StatedConfidenceFilter(ResponseFilter):
 
 
 def _share(match: re.Match[str]) -> float:
+    """The confidence that was matched, 1 if it is complete; infinite if it is divided by 0."""
     number = float(match["number"].replace(",", "."))
     value = -number if match["sign"] else number
     if match["of"]:
-        return value / float(match["of"]) if float(match["of"]) else math.inf
+        whole = float(match["of"])
+        return value / whole if whole else math.inf
     is_share = match["unit"] is None and value <= 1 and not match["number"].isdecimal()
     return value if is_share else value / 100

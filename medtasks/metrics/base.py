@@ -62,12 +62,14 @@ def tokens_of(
     pairs: Pairs, tokenize: Callable[[str], Sequence[str]]
 ) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
     """Tokens of the predictions and of the references; each distinct text is tokenized once."""
-    tokens = {
-        text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)
-    }
-    return [tokens[prediction] for prediction, _ in pairs], [
-        tokens[reference] for _, reference in pairs
-    ]
+    tokens_by_text: dict[str, Sequence[str]] = {}
+    for pair in pairs:
+        for text in pair:
+            if text not in tokens_by_text:
+                tokens_by_text[text] = tokenize(text)
+    predictions = [tokens_by_text[prediction] for prediction, _ in pairs]
+    references = [tokens_by_text[reference] for _, reference in pairs]
+    return predictions, references
 
 
 class MeanMetric(Installed):
@@ -196,8 +198,7 @@ def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
     next; none is empty.
 
     Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by
-    segment. One column at a
-    time: the tables of large runs have hundreds of megabytes.
+    segment. One column at a time: the tables of large runs have hundreds of megabytes.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     sums = np.zeros((len(begins), statistics.shape[1]))

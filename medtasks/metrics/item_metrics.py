@@ -8,7 +8,7 @@ so they work as for any other metric.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -164,25 +164,30 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
     >>> declared_rate(kind).signature.partition("|texts:")[0]
     'missed|ratio:of-sums|cases:gold=polyp|errors:answer=not(polyp,lesion)'
     """
-    choices = {"errors": _listed(kind, "answer"), "texts": NORMALISED}
-    choices |= {} if kind.higher_is_better else UNANSWERED
-    cases, better = _listed(kind, "gold"), kind.higher_is_better
+    errors = _condition("answer", kind.answer, kind.answer_other_than)
+    choices = {"errors": errors, "texts": NORMALISED}
+    if not kind.higher_is_better:
+        choices |= UNANSWERED
     return ErrorRate(
         kind.name,
         kind.label,
-        cases=cases,
+        cases=_condition("gold", kind.gold, kind.gold_other_than),
         harms=kind.harms,
         choices=choices,
-        higher_is_better=better,
+        higher_is_better=kind.higher_is_better,
     )
 
 
-def _listed(kind: ErrorKind, key: str) -> str:
-    among, other_than = (
-        ",".join(normalise(text).replace(" ", "-") for text in getattr(kind, name))
-        for name in (key, f"{key}_other_than")
-    )
-    return f"{key}={among}" if among else f"{key}=not({other_than})"
+def _condition(name: str, texts: Sequence[str], other_than: Sequence[str]) -> str:
+    """The texts that a gold or given answer must be, or must not be, for a signature."""
+    among = _joined(texts)
+    if among:
+        return f"{name}={among}"
+    return f"{name}=not({_joined(other_than)})"
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return ",".join(normalise(text).replace(" ", "-") for text in texts)
 
 
 def sum_in_order(columns: Array) -> Array:

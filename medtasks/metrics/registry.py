@@ -117,12 +117,10 @@ def _declared() -> dict[str, ErrorRate]:
     return {kind.name: declared_rate(kind) for kind in reversed(kinds)}
 
 
-CHUNK = (
-    256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
-)
-CHUNK_CHARACTERS = (
-    2**20
-)  # of the texts of these pairs, unless a pair alone has more: each takes up to 400 bytes
+CHUNK = 256
+"""Pairs at a time: so few that the arrays of their n-grams stay in the processor's cache."""
+CHUNK_CHARACTERS = 2**20
+"""Characters of these pairs, unless a pair alone has more: each takes up to 400 bytes."""
 
 
 def lexical_statistics(
