@@ -86,44 +86,71 @@ def parse_alert(text: str) -> AlertResponse:
     >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
     ('alert: active bleeding', '[invalid]')
     """
-    reply = bounded(reply_text(text))
-    reply = _states_named(reply)
-    reply = "\n".join(map(_correction_apart, reply.split("\n")))
-    if _PATTERNS["echo"].search(reply):
-        lines = [line for line in reply.split("\n") if not _PATTERNS["echo"].search(line)]
-        reply = "\n".join(lines).strip() or _INVALID.filtered
-    if reply in (_INVALID.filtered, _EMPTY.filtered):
-        return _INVALID if reply == _INVALID.filtered else _EMPTY
+    reply = _without_echo(text)
+    if reply == _INVALID.filtered:
+        return _INVALID
+    if reply == _EMPTY.filtered:
+        return _EMPTY
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
     unfenced = _PATTERNS["fence"].sub("", _states_named(labelled(reply)))
     plain = _states_named(plain_text(_PATTERNS["other_field"].sub("", unfenced)))
-    labels = map(
-        _PATTERNS["label_alone"].fullmatch, filter(None, map(str.strip, plain.split("\n")))
-    )
-    if all(label and label["final"] for label in labels):  # an empty box or answer tag
+    lines = plain.split("\n")
+    if all(_is_empty_answer(line.strip()) for line in lines):
         return _EMPTY
-    found = _statements(plain.split("\n")) or _statements(_PATTERNS["sentence_ends"].split(plain))
+    found = _statements(lines) or _statements(_PATTERNS["sentence_ends"].split(plain))
     if not found:
         return _INVALID
-    last = found[-1]
-    outranked = all(one.rank < last.rank for one in found if one.states != last.states)
-    taken_back = any(_PATTERNS["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
-    states = frozenset[State]().union(
-        *(one.states for one in ([last] if outranked or taken_back else found))
-    )
+    states = _deciding_states(found)
     if states != {"alert"}:
         return _only(states)
-    stated = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
-    tails = [
-        _reason("\n".join(statement.tail)) for statement in found if statement.states == states
-    ]
-    reasons = [
-        reason
-        for reason in [*stated, *tails]
-        if reason and not _PATTERNS["only_yes"].fullmatch(reason)
-    ]
-    return _settled(reasons[-1] if reasons else "")
+    return _settled(_last_reason(plain, found))
+
+
+def _without_echo(text: str) -> str:
+    """The reply with its states named, without lines that repeat the question."""
+    reply = _states_named(bounded(reply_text(text)))
+    lines = [_correction_apart(line) for line in reply.split("\n")]
+    reply = "\n".join(lines)
+    echo = _PATTERNS["echo"]
+    if not echo.search(reply):
+        return reply
+    lines = [line for line in reply.split("\n") if not echo.search(line)]
+    return "\n".join(lines).strip() or _INVALID.filtered
+
+
+def _is_empty_answer(line: str) -> bool:
+    """Whether a line is blank, or a box or answer tag without an answer."""
+    if not line:
+        return True
+    label = _PATTERNS["label_alone"].fullmatch(line)
+    return label is not None and bool(label["final"])
+
+
+def _deciding_states(found: Sequence[_Statement]) -> frozenset[State]:
+    """The states of the last statement, if it outranks the others or they are taken back; else
+    those of all.
+    """
+    *earlier, last = found
+    rivals = [statement for statement in earlier if statement.states != last.states]
+    if all(rival.rank < last.rank for rival in rivals):
+        return last.states
+    for statement in earlier:
+        if _PATTERNS["taken_back"].search("\n".join(statement.tail)):
+            return last.states
+    return last.states.union(*(statement.states for statement in earlier))
+
+
+def _last_reason(plain: str, found: Sequence[_Statement]) -> str:
+    """The last reason for an alert: behind a statement of it, else in a line of its own."""
+    reasons = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
+    for statement in found:
+        if statement.states == {"alert"}:
+            reasons.append(_reason("\n".join(statement.tail)))
+    for reason in reversed(reasons):
+        if reason and not _PATTERNS["only_yes"].fullmatch(reason):
+            return reason
+    return ""
 
 
 def alert_status(filtered: str) -> AlertStatus:
