@@ -25,22 +25,28 @@ never positive.
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from medtasks.answers.alert_statements import (
+    EDGES,
+    STATES,
+    AlertStatement,
+    State,
+    alert_statements,
+    named_states,
+    none_beside,
+    state_within,
+)
 from medtasks.answers.base import ResponseFilter
 from medtasks.answers.markup import bounded, labelled, plain_text, reply_text
-from medtasks.answers.vocabulary import Rank, Vocabulary
+from medtasks.answers.vocabulary import Vocabulary
 
-State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]
 
 _PATTERNS = Vocabulary("alerts")
-_STATES: dict[str, State] = {"no": "no_alert", "un": "uncertain", "al": "alert"}
-_EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
 _MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
 
 
@@ -67,16 +73,6 @@ class AlertResponse:
 _INVALID, _EMPTY = AlertResponse(None, status="invalid"), AlertResponse(None, status="empty")
 
 
-@dataclass
-class _Statement:
-    """A line that states something, with the text behind it up to the next such line."""
-
-    states: frozenset[State]
-    rank: Rank
-    tail: list[str]
-    label: bool = False  # "Alert:" with nothing after it: a state on the next line replaces it
-
-
 def parse_alert(text: str) -> AlertResponse:
     """The state that ``text`` reports, by the rules in this module's docstring.
 
@@ -98,7 +94,7 @@ def parse_alert(text: str) -> AlertResponse:
     lines = plain.split("\n")
     if all(_is_empty_answer(line.strip()) for line in lines):
         return _EMPTY
-    found = _statements(lines) or _statements(_PATTERNS["sentence_ends"].split(plain))
+    found = alert_statements(lines) or alert_statements(_PATTERNS["sentence_ends"].split(plain))
     if not found:
         return _INVALID
     states = _deciding_states(found)
@@ -127,7 +123,7 @@ def _is_empty_answer(line: str) -> bool:
     return label is not None and bool(label["final"])
 
 
-def _deciding_states(found: Sequence[_Statement]) -> frozenset[State]:
+def _deciding_states(found: Sequence[AlertStatement]) -> frozenset[State]:
     """The states of the last statement, if it outranks the others or they are taken back; else
     those of all.
     """
@@ -141,7 +137,7 @@ def _deciding_states(found: Sequence[_Statement]) -> frozenset[State]:
     return last.states.union(*(statement.states for statement in earlier))
 
 
-def _last_reason(plain: str, found: Sequence[_Statement]) -> str:
+def _last_reason(plain: str, found: Sequence[AlertStatement]) -> str:
     """The last reason for an alert: behind a statement of it, else in a line of its own."""
     reasons = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
     for statement in found:
@@ -168,7 +164,7 @@ class AlertStateFilter(ResponseFilter):
 
 def _states_named(reply: str) -> str:
     """``reply`` with the states' own names where other words, or another language, state them."""
-    for state in _STATES.values():
+    for state in STATES.values():
         reply = _PATTERNS[state].sub(state, reply)
     return reply
 
@@ -189,100 +185,28 @@ def _correction_apart(line: str) -> str:
     return "\n".join([before, correction[0].strip(), *_PATTERNS["behind_correction"].split(behind)])
 
 
-def _statements(lines: Sequence[str]) -> list[_Statement]:
-    """The statements of the lines, in order; a line without one belongs to the tail of the
-    statement before it.
-    """
-    found: list[_Statement] = []
-    above = Rank.LABEL
-    for line in lines:
-        if statement := _in_line(line, above):
-            if found and found[-1].label and not "".join(found[-1].tail).strip():
-                found.pop()
-            found.append(statement)
-        elif found:
-            found[-1].tail.append(line)
-        if line.strip():
-            label = _PATTERNS["label_alone"].fullmatch(line)
-            above = _rank(label) if label else Rank.LABEL
-    return found
-
-
-def _in_line(line: str, above: Rank) -> _Statement | None:
-    """What a line states: at its start, below a label (of the rank ``above``), or after one within
-    the line.
-    """
-    start = _PATTERNS["bullet"].sub("", line, count=1)
-    label = _PATTERNS["label"].match(start)
-    first = _standing(start[label.end() :], _rank(label)) if label else _standing(start, above)
-    within = _within(line)
-    return within if first is None or (within and within.states != first.states) else first
-
-
-def _within(line: str) -> _Statement | None:
-    """The last state on the line after a label."""
-    last = None
-    for label in _PATTERNS["label_within"].finditer(line):
-        last = _standing(line[label.end() :], _rank(label)) or last
-    return last
-
-
-def _rank(label: re.Match[str]) -> Rank:
-    groups = label.groupdict()
-    return Rank.FINAL if groups["final"] or groups.get("finally") else Rank.ANSWER
-
-
-def _standing(text: str, rank: Rank) -> _Statement | None:
-    """The state that ``text`` begins with, and others that follow it at once (a hedge)."""
-    match = _PATTERNS["stands"].match(text)
-    if match is None:
-        return None
-    states, tail = _named([match]), text[match.end() :]
-    is_label = "alert" in states and (":" in match[0] or match["sign"] == "=")  # rule 5
-    if is_label and _PATTERNS["nothing"].match(tail.strip(_EDGES)):
-        return _Statement(_beside_none(tail), rank, [tail])
-    later: list[re.Match[str]] = []
-    while after := _PATTERNS["stands"].match(tail.lstrip(" \t\"'([|/:;,–—->")):
-        later.append(after)
-        tail = after.string[after.end() :]
-    if not later:
-        return _Statement(states, rank, [tail], is_label)
-    return _Statement(_named(later if is_label else [match, *later]), rank, [tail])
-
-
-def _named(matches: Iterable[re.Match[str]]) -> frozenset[State]:
-    return frozenset(_STATES[match["state"][:2].casefold()] for match in matches)
-
-
-def _beside_none(tail: str) -> frozenset[State]:
-    """*No alert*, and the states of further sentences of ``tail``."""
-    return _named(
-        filter(None, map(_PATTERNS["stands"].match, _PATTERNS["sentence_ends"].split(tail)))
-    ) | {"no_alert"}
-
-
 def _settled(reason: str) -> AlertResponse:
     """An alert with this tidied reason, unless the reason itself states another state (rules 3 and
     5).
     """
     if _PATTERNS["either"].search(reason):
         return _INVALID
-    within = _within(reason)
+    within = state_within(reason)
     if within and within.states != {"alert"}:
         return _only(within.states)
     for sentence in _PATTERNS["sentence_ends"].split(reason)[1:]:
         stands = _PATTERNS["stands"].match(sentence)
         if (
             stands
-            and not sentence[stands.end() :].strip(_EDGES + ".")
-            and _named([stands]) != {"alert"}
+            and not sentence[stands.end() :].strip(EDGES + ".")
+            and named_states([stands]) != {"alert"}
         ):
             return _INVALID  # "alert: bleeding. no_alert."
     position = 0
     while True:
         stands = _PATTERNS["stands"].match(reason, position)
-        if stands and _named([stands]) != {"alert"}:
-            return _only(_named([stands]))
+        if stands and named_states([stands]) != {"alert"}:
+            return _only(named_states([stands]))
         skipped = (
             _PATTERNS[name].match(reason, position) for name in ("reason", "label_within", "edges")
         )
@@ -291,7 +215,7 @@ def _settled(reason: str) -> AlertResponse:
             break
         position = step.end()
     if _PATTERNS["nothing"].match(reason, position):
-        return _only(_beside_none(reason[position:]))
+        return _only(none_beside(reason[position:]))
     again = _PATTERNS["label_within"].search(reason, position) if within else None
     reason = _reason(reason[position : again.start() if again else len(reason)])
     return AlertResponse("alert", "" if _PATTERNS["only_yes"].fullmatch(reason) else reason)
@@ -314,11 +238,11 @@ def _reason(tail: str) -> str:
 
 
 def _tidied(text: str) -> str:
-    line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(_EDGES)
+    line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(EDGES)
     line = _PATTERNS["reason"].sub("", line, count=1) if _PATTERNS["reason"].match(line) else line
-    line = line.strip(_EDGES)
+    line = line.strip(EDGES)
     return (
-        line[1:-1].strip(_EDGES)
+        line[1:-1].strip(EDGES)
         if line.startswith("(") and line.find(")") == len(line) - 1
         else line
     )
