@@ -90,17 +90,19 @@ def parse_alert(text: str) -> AlertResponse:
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
     unfenced = _PATTERNS["fence"].sub("", _states_named(labelled(reply)))
-    plain = _states_named(plain_text(_PATTERNS["other_field"].sub("", unfenced)))
-    lines = plain.split("\n")
+    bare_text = _states_named(plain_text(_PATTERNS["other_field"].sub("", unfenced)))
+    lines = bare_text.split("\n")
     if all(_is_empty_answer(line.strip()) for line in lines):
         return _EMPTY
-    found = alert_statements(lines) or alert_statements(_PATTERNS["sentence_ends"].split(plain))
-    if not found:
+    statements = alert_statements(lines) or alert_statements(
+        _PATTERNS["sentence_ends"].split(bare_text)
+    )
+    if not statements:
         return _INVALID
-    states = _deciding_states(found)
+    states = _deciding_states(statements)
     if states != {"alert"}:
         return _only(states)
-    return _settled(_last_reason(plain, found))
+    return _settled(_last_reason(bare_text, statements))
 
 
 def _without_echo(text: str) -> str:
@@ -123,11 +125,11 @@ def _is_empty_answer(line: str) -> bool:
     return label is not None and bool(label["final"])
 
 
-def _deciding_states(found: Sequence[AlertStatement]) -> frozenset[State]:
+def _deciding_states(matches: Sequence[AlertStatement]) -> frozenset[State]:
     """The states of the last statement, if it outranks the others or they are taken back; else
     those of all.
     """
-    *earlier, last = found
+    *earlier, last = matches
     rivals = [statement for statement in earlier if statement.states != last.states]
     if all(rival.rank < last.rank for rival in rivals):
         return last.states
@@ -137,10 +139,10 @@ def _deciding_states(found: Sequence[AlertStatement]) -> frozenset[State]:
     return last.states.union(*(statement.states for statement in earlier))
 
 
-def _last_reason(plain: str, found: Sequence[AlertStatement]) -> str:
+def _last_reason(bare_text: str, matches: Sequence[AlertStatement]) -> str:
     """The last reason for an alert: behind a statement of it, else in a line of its own."""
-    reasons = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
-    for statement in found:
+    reasons = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(bare_text)]
+    for statement in matches:
         if statement.states == {"alert"}:
             reasons.append(_reason("\n".join(statement.tail)))
     for reason in reversed(reasons):

@@ -30,20 +30,20 @@ def alert_statements(lines: Sequence[str]) -> list[AlertStatement]:
     """The statements of the lines, in order; a line without one belongs to the tail of the
     statement before it.
     """
-    found: list[AlertStatement] = []
+    matches: list[AlertStatement] = []
     above = Rank.LABEL
     for line in lines:
         statement = _in_line(line, above)
         if statement is not None:
-            if found and found[-1].label and not "".join(found[-1].tail).strip():
-                found.pop()
-            found.append(statement)
-        elif found:
-            found[-1].tail.append(line)
+            if matches and matches[-1].label and not "".join(matches[-1].tail).strip():
+                matches.pop()
+            matches.append(statement)
+        elif matches:
+            matches[-1].tail.append(line)
         if line.strip():
             label = _PATTERNS["label_alone"].fullmatch(line)
             above = _rank(label) if label else Rank.LABEL
-    return found
+    return matches
 
 
 def _in_line(line: str, above: Rank) -> AlertStatement | None:

@@ -51,10 +51,10 @@ def answer_or_unanswerable(text: str) -> str:
         answer = answer_text(reply_text(answer))
         if again := _PATTERNS["labels_again"].match(answer):
             answer = answer[again.end() :].strip()
-    plain = plain_text(bounded(answer))
-    if answer == _EMPTY or not plain:
+    bare_text = plain_text(bounded(answer))
+    if answer == _EMPTY or not bare_text:
         return _EMPTY
-    return UNANSWERABLE if _abstains(plain) else answer
+    return UNANSWERABLE if _abstains(bare_text) else answer
 
 
 def answerability_status(filtered: str) -> AnswerabilityStatus:
@@ -84,17 +84,17 @@ def declines(reply: str) -> bool:
     return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
 
 
-def _abstains(plain: str) -> bool:
-    if plain.startswith("{") and _PATTERNS["flagged"].match(
-        plain
+def _abstains(bare_text: str) -> bool:
+    if bare_text.startswith("{") and _PATTERNS["flagged"].match(
+        bare_text
     ):  # {"answerable": false, "answer": null}
         return True
-    labels = [label.end() for label in _PATTERNS["label"].finditer(plain)]
+    labels = [label.end() for label in _PATTERNS["label"].finditer(bare_text)]
     start = next(
-        (end for end in reversed(labels) if any(map(str.isalnum, plain[end : end + 40]))), 0
+        (end for end in reversed(labels) if any(map(str.isalnum, bare_text[end : end + 40]))), 0
     )
-    answer = plain[start:].strip()
-    if _PATTERNS["abstains"].match(plain, start) or declines(answer):
+    answer = bare_text[start:].strip()
+    if _PATTERNS["abstains"].match(bare_text, start) or declines(answer):
         return True
     return any(map(_concludes, _PATTERNS["sentence_ends"].split(answer)))
 

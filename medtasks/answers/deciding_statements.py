@@ -12,14 +12,16 @@ from medtasks.answers.statements import left_over, letters_of, statements, weake
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
 
-def deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Mention]:
+def deciding_statements(
+    bare_text: str, letters: str, options: Mapping[str, str]
+) -> Sequence[Mention]:
     """The statements that decide, those under the last heading with *answer* if there are any."""
-    sections = list(vocabulary_of("")["section"].finditer(plain))
+    sections = list(vocabulary_of("")["section"].finditer(bare_text))
     for section in reversed(sections[-3:]):
-        deciding = _deciding(mark_mentions(plain[section.end() :], options), letters)
+        deciding = _deciding(mark_mentions(bare_text[section.end() :], options), letters)
         if deciding:
             return deciding
-    marked = mark_mentions(plain, options)
+    marked = mark_mentions(bare_text, options)
     deciding = _deciding(marked, letters)
     beside: list[Mention] = []
     for statement in deciding:
@@ -50,11 +52,11 @@ def _says_something(text: str) -> bool:
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:
     """The statements that count: one, if it decides alone, or all that contradict each other."""
-    found = statements(marked, letters)
-    firm = [statement for statement in found if _is_firm(statement)]
+    mentions = statements(marked, letters)
+    firm = [statement for statement in mentions if _is_firm(statement)]
     if any(not statement.text or statement.rank == Rank.FINAL for statement in firm):
-        return _deciding_firm(marked, found, firm)
-    return _deciding_without_firm(marked, weakened(marked, found), letters)
+        return _deciding_firm(marked, mentions, firm)
+    return _deciding_without_firm(marked, weakened(marked, mentions), letters)
 
 
 def _is_firm(statement: Mention) -> bool:
@@ -63,7 +65,7 @@ def _is_firm(statement: Mention) -> bool:
 
 
 def _deciding_firm(
-    marked: Marked, found: Sequence[Mention], firm: Sequence[Mention]
+    marked: Marked, mentions: Sequence[Mention], firm: Sequence[Mention]
 ) -> Sequence[Mention]:
     """The firm statements that are upheld, with the doubts and retractions that follow."""
     retractions = _retractions(marked)
@@ -75,7 +77,7 @@ def _deciding_firm(
     last = firm[-1].position
     if _is_reopened(marked, last):
         return ()
-    later = [statement for statement in found if statement.position > last]
+    later = [statement for statement in mentions if statement.position > last]
     doubts = [statement for statement in later if statement.rank == Rank.TENTATIVE]
     last_retraction = max(retractions, default=0)
     unclear: list[Mention] = []
@@ -85,26 +87,26 @@ def _deciding_firm(
 
 
 def _deciding_without_firm(
-    marked: Marked, found: Sequence[Mention], letters: str
+    marked: Marked, mentions: Sequence[Mention], letters: str
 ) -> Sequence[Mention]:
     """Tentative claims, else the letter that is left over or implied, else labels."""
-    claims = [statement for statement in found if statement.rank >= Rank.TENTATIVE]
+    claims = [statement for statement in mentions if statement.rank >= Rank.TENTATIVE]
     last = claims[-1].position if claims else 0
     if marked.words["withdraws"].search(marked.text, last):
         return ()
     if all(claim.rank <= Rank.IMPLIED for claim in claims):
-        left = left_over(marked, found, letters)
+        left = left_over(marked, mentions, letters)
         if left is not None:
             return (left,)
         if any(claim.rank == Rank.IMPLIED and claim.upper for claim in claims):
-            mentioned = [statement for statement in found if statement.rank >= Rank.MENTIONED]
+            mentioned = [statement for statement in mentions if statement.rank >= Rank.MENTIONED]
             return [statement for statement in mentioned if statement.upper]
         claims = [claim for claim in claims if claim.rank != Rank.IMPLIED]
     if not all(claim.text for claim in claims):
-        return _claims_and_beside(marked, found, claims, letters)
+        return _claims_and_beside(marked, mentions, claims, letters)
     if _retractions(marked) and not marked.ended:
         return ()
-    return _labels_and_others(marked, found, letters)
+    return _labels_and_others(marked, mentions, letters)
 
 
 def _retractions(marked: Marked) -> list[int]:
@@ -112,27 +114,35 @@ def _retractions(marked: Marked) -> list[int]:
     return [match.end() for match in marked.words["retracts"].finditer(marked.text)]
 
 
-def _labels_and_others(marked: Marked, found: Sequence[Mention], letters: str) -> Sequence[Mention]:
+def _labels_and_others(
+    marked: Marked, mentions: Sequence[Mention], letters: str
+) -> Sequence[Mention]:
     """The labels; if all are of one option, with every other mention, which contradicts it."""
-    labels = [statement for statement in found if statement.rank == Rank.LABEL]
-    listed = [statement for statement in found if statement.rank in (Rank.LISTED, Rank.REPEATED)]
+    labels = [statement for statement in mentions if statement.rank == Rank.LABEL]
+    listed_mentions = [
+        statement for statement in mentions if statement.rank in (Rank.LISTED, Rank.REPEATED)
+    ]
     if marked.unfinished:  # what the reply began with may still be its answer
         start = len(marked.text) - len(marked.text.lstrip(" ("))
         labels = [label for label in labels if not label.named and label.position == start]
-    elif not labels and any(statement.rank == Rank.LISTED for statement in listed):
-        labels = listed
+    elif not labels and any(statement.rank == Rank.LISTED for statement in listed_mentions):
+        labels = listed_mentions
     if len(letters_of(labels)) != 1:
         return labels
-    others: list[Mention] = []
-    for statement in found:
+    other_mentions: list[Mention] = []
+    for statement in mentions:
         is_option = statement.upper and statement.letters & set(letters)
-        if is_option and statement not in listed and (statement.text or not statement.weak):
-            others.append(statement)
-    return [*labels, *others]
+        if (
+            is_option
+            and statement not in listed_mentions
+            and (statement.text or not statement.weak)
+        ):
+            other_mentions.append(statement)
+    return [*labels, *other_mentions]
 
 
 def _claims_and_beside(
-    marked: Marked, found: Sequence[Mention], claims: Sequence[Mention], letters: str
+    marked: Marked, mentions: Sequence[Mention], claims: Sequence[Mention], letters: str
 ) -> Sequence[Mention]:
     """Claims without a firm one, with what the sentence of the last one names (all if it is
     tentative), and a label.
@@ -140,18 +150,18 @@ def _claims_and_beside(
     claim = claims[-1]
     if marked.cut_off or _is_reopened(marked, claim.position):
         return ()
-    beside = found
+    beside = mentions
     if claim.rank != Rank.TENTATIVE:
-        beside = _in_sentence_of(claim, marked, found, letters)
+        beside = _in_sentence_of(claim, marked, mentions, letters)
     labels: list[Mention] = []
-    for statement in found:
+    for statement in mentions:
         if statement.rank == Rank.LABEL and statement.position < 4 and statement.upper:
             labels.append(statement)
     return [*_outranking(claims), *beside, *labels]
 
 
 def _in_sentence_of(
-    claim: Mention, marked: Marked, found: Sequence[Mention], letters: str
+    claim: Mention, marked: Marked, mentions: Sequence[Mention], letters: str
 ) -> list[Mention]:
     """The statements in the sentence of a claim that *but* or a semicolon does not set aside from
     it.
@@ -162,7 +172,7 @@ def _in_sentence_of(
     stop = ends.search(text, claim.position)
     end = stop.start() if stop else len(text)
     beside: list[Mention] = []
-    for statement in found:
+    for statement in mentions:
         counts = statement.rank > Rank.MENTIONED or statement.letters & set(letters)
         if not counts or not start <= statement.position < end:
             continue

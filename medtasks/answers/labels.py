@@ -10,7 +10,7 @@ from medtasks.answers.mentions import Marked
 from medtasks.answers.vocabulary import DENIED, MARK, Rank
 
 
-def lone_letters(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
+def lone_letters(marked: Marked, listed_places: frozenset[int]) -> dict[int, Rank]:
     """The ranks of a letter that is the whole first line, last line or last sentence."""
     text, words = marked.text, marked.words
     ranks: dict[int, Rank] = {}
@@ -24,7 +24,7 @@ def lone_letters(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
         apart = not mention.own and not is_repeated
         if apart or not words["listed_below"].match(text, first.end()):
             ranks[first.start("letter")] = Rank.ANSWER
-    return {at: rank for at, rank in ranks.items() if at not in listed}
+    return {at: rank for at, rank in ranks.items() if at not in listed_places}
 
 
 def _concludes(marked: Marked, last: re.Match[str]) -> bool:
@@ -129,7 +129,7 @@ def listed_positions(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
     Not if the text begins with the only label, and prose compares the others: ``A. …; B would be …,
     and C …``.
     """
-    listed: set[int] = set()
+    listed_places: set[int] = set()
     of_lines = sorted(at for at in labels if labels[at])
     for places, least in ((of_lines, 2), (sorted(marked.mentions), 3)):
         run: list[int] = []
@@ -139,12 +139,12 @@ def listed_positions(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
                 run.append(at)
             else:
                 run = [at] if letters == {"A"} else []
-            if len(run) < (2 if listed else least):
+            if len(run) < (2 if listed_places else least):
                 continue
             begins = run[0] < 4 and labels.get(run[0])
             if not begins or any(_is_signed(marked, labels, later) for later in run[1:]):
-                listed.update(run)  # the last repetition may be cut off
-    return frozenset(listed)
+                listed_places.update(run)  # the last repetition may be cut off
+    return frozenset(listed_places)
 
 
 def _is_signed(marked: Marked, labels: dict[int, bool], at: int) -> bool:

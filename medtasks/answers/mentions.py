@@ -104,43 +104,45 @@ class Marked:
         )
 
 
-def letters_alone(plain: str) -> frozenset[str]:
+def letters_alone(bare_text: str) -> frozenset[str]:
     """The letters of a text of single letters and punctuation only; none for any other text."""
     words = vocabulary_of("")
     if (
-        words["letters_only"].fullmatch(plain) is None
-        or set(plain) & set("✓✗")
-        or words["name"].search(plain)
+        words["letters_only"].fullmatch(bare_text) is None
+        or set(bare_text) & set("✓✗")
+        or words["name"].search(bare_text)
     ):
         return frozenset()
-    return frozenset(character.upper() for character in plain if character.isalpha())
+    return frozenset(character.upper() for character in bare_text if character.isalpha())
 
 
-def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
-    """``plain`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E.
+def mark_mentions(bare_text: str, options: Mapping[str, str]) -> Marked:
+    """``bare_text`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E.
     coli``) removed.
 
     >>> marked = mark_mentions("Image A shows no C-shaped tube, so option (B) is right, not D.", {})
     >>> [sorted(mention.letters) for mention in marked.mentions.values()]
     [['B']]
     """
-    plain = mark_places(
-        plain.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options
+    bare_text = mark_places(
+        bare_text.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options
     )
-    plain, texts = mark_texts(plain, options)
-    words = vocabulary_of(plain)
-    plain = words["excluding_table"].sub("\n", plain)
-    plain = words["example"].sub(" for example, ", plain)
-    plain = words["name"].sub(" named ", words["name_begun"].sub(" named ", plain))
-    plain = words["suffixed"].sub(" ", words["glued"].sub(r"\g<head>\g<letter>\g<sign> ", plain))
-    headings = [match.end() for match in words["heading"].finditer(plain)]
+    bare_text, texts = mark_texts(bare_text, options)
+    words = vocabulary_of(bare_text)
+    bare_text = words["excluding_table"].sub("\n", bare_text)
+    bare_text = words["example"].sub(" for example, ", bare_text)
+    bare_text = words["name"].sub(" named ", words["name_begun"].sub(" named ", bare_text))
+    bare_text = words["suffixed"].sub(
+        " ", words["glued"].sub(r"\g<head>\g<letter>\g<sign> ", bare_text)
+    )
+    headings = [match.end() for match in words["heading"].finditer(bare_text)]
     pieces: list[str] = []
     mentions: dict[int, Mention] = {}
     refused: set[str] = set()
     end = length = 0
-    for start, stop, sign, mention in _mentions(plain, texts, words):
-        denied = _is_denied(plain, start, stop, mention, words, headings)
-        pieces += [plain[end:start], DENIED if denied else MARK, sign]
+    for start, stop, sign, mention in _mentions(bare_text, texts, words):
+        denied = _is_denied(bare_text, start, stop, mention, words, headings)
+        pieces += [bare_text[end:start], DENIED if denied else MARK, sign]
         length += start - end
         if denied:
             refused |= mention.letters
@@ -148,25 +150,25 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
             mentions[length] = mention
         length += 1 + len(sign)
         end = stop
-    return Marked("".join(pieces) + plain[end:], mentions, frozenset(refused), words)
+    return Marked("".join(pieces) + bare_text[end:], mentions, frozenset(refused), words)
 
 
 def _mentions(
-    plain: str, texts: Mapping[str, str], words: Vocabulary
+    bare_text: str, texts: Mapping[str, str], words: Vocabulary
 ) -> list[tuple[int, int, str, Mention]]:
     """Start, end, what follows the mark, and the mention, for each letter and each option text, in
     order.
     """
-    found: list[tuple[int, int, str, Mention]] = []
+    mentions: list[tuple[int, int, str, Mention]] = []
     beside: set[int] = set()
     end = 0
-    for match in words["mention"].finditer(plain):
+    for match in words["mention"].finditer(bare_text):
         mention = _mention(match, words)
         if mention is None:
             continue
         start, stop, sign = match.start(), match.end(), ""
-        behind = words["text_behind"].match(plain, stop)
-        before = words["text_before"].search(plain, max(end, start - 8), start)
+        behind = words["text_behind"].match(bare_text, stop)
+        before = words["text_before"].search(bare_text, max(end, start - 8), start)
         if len(mention.letters) == 1 and behind:
             joined = mention.beside(texts[behind["text"]])
             if joined.own or (mention.upper and behind["stops"] is not None):
@@ -178,15 +180,15 @@ def _mentions(
         ):
             mention, start = mention.beside(texts[before["text"]]), before.start()
             sign = OWN * mention.own
-        found.append((start, stop, sign, mention))
+        mentions.append((start, stop, sign, mention))
         beside.update(range(start, stop))
         end = stop
-    for match in words["text"].finditer(plain):
+    for match in words["text"].finditer(bare_text):
         if match.start() not in beside:
-            found.append(
+            mentions.append(
                 (match.start(), match.end(), "", Mention(frozenset(texts[match[0]]), text=True))
             )
-    return sorted(found, key=itemgetter(0))
+    return sorted(mentions, key=itemgetter(0))
 
 
 def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
@@ -214,28 +216,33 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
 
 
 def _is_denied(
-    plain: str, start: int, stop: int, mention: Mention, words: Vocabulary, headings: Sequence[int]
+    bare_text: str,
+    start: int,
+    stop: int,
+    mention: Mention,
+    words: Vocabulary,
+    headings: Sequence[int],
 ) -> bool:
     """Whether the words around a mention, in its clause or on its line, or a heading above deny
     it.
     """
-    before = plain[max(0, start - _REACH) : start]
-    if words["denied_before"].search(before) or words["denied_after"].match(plain, stop):
+    before = bare_text[max(0, start - _REACH) : start]
+    if words["denied_before"].search(before) or words["denied_after"].match(bare_text, stop):
         return True
-    if len(mention.letters) > 1 and words["denied_set"].match(plain, stop):
+    if len(mention.letters) > 1 and words["denied_set"].match(bare_text, stop):
         return True
     if ((mention.bracketed and not mention.bold) or mention.text) and not words["affirmed"].match(
-        plain, stop
+        bare_text, stop
     ):
         clause = words["clause_turns"].split(before)[-1]
         if _ANY_LANGUAGE["denies_clause"].search(clause):
             return True
     line = words["line_start"].search(before)
-    if line and ("✗" in line["lead"] or words["denied_line"].match(plain, stop)):
+    if line and ("✗" in line["lead"] or words["denied_line"].match(bare_text, stop)):
         return True
     above = bisect_right(headings, start)  # "Why not the others?"
-    if not above or "\n\n" in plain[headings[above - 1] : start].lstrip("\n"):
+    if not above or "\n\n" in bare_text[headings[above - 1] : start].lstrip("\n"):
         return False
-    if words["answer_label"].match(plain[plain.rfind("\n", 0, start) + 1 : start]):
+    if words["answer_label"].match(bare_text[bare_text.rfind("\n", 0, start) + 1 : start]):
         return False
     return mention.bracketed or line is not None

@@ -98,15 +98,15 @@ def extract_option(
     status = _MARKERS.get(text.strip())
     if status is not None:
         return Extraction(None, status)
-    plain = plain_reply(strip_thinking(text))
-    if not plain:
+    bare_text = plain_reply(strip_thinking(text))
+    if not bare_text:
         return Extraction(None, "empty")
-    next_turn = PATTERNS["next_turn"].search(plain, 1)
+    next_turn = PATTERNS["next_turn"].search(bare_text, 1)
     if next_turn:  # the model went on to write the next question
-        extraction = _extracted(plain[: next_turn.start()].strip(), letters, options or {})
+        extraction = _extracted(bare_text[: next_turn.start()].strip(), letters, options or {})
         if extraction.status != "none":
             return extraction
-    return _extracted(plain, letters, options or {})
+    return _extracted(bare_text, letters, options or {})
 
 
 @lru_cache(maxsize=1024)  # thousands of filtered responses are a few letters
@@ -150,32 +150,34 @@ class OptionLetterFilter(ResponseFilter):
         return read
 
 
-def _extracted(plain: str, letters: str, options: Mapping[str, str]) -> Extraction:
+def _extracted(bare_text: str, letters: str, options: Mapping[str, str]) -> Extraction:
     """What a text without markup selects."""
-    selected, how = _selected(plain, letters, options)
+    selected, how = _selected(bare_text, letters, options)
     if len(selected) == 1:
         (letter,) = selected
         if letter in letters:
             return Extraction(letter, "ok", how)
         return Extraction(None, "out_of_range")
-    how = "named" if len(named_letters(plain, options)) == 1 else ""
+    how = "named" if len(named_letters(bare_text, options)) == 1 else ""
     return Extraction(None, "multiple" if selected else "none", how)
 
 
-def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[frozenset[str], str]:
+def _selected(
+    bare_text: str, letters: str, options: Mapping[str, str]
+) -> tuple[frozenset[str], str]:
     """The letters that a reply selects, options or not, and how."""
-    alone = letters_alone(plain)
+    alone = letters_alone(bare_text)
     if alone:
         return alone, "letter"
-    if vocabulary_of(plain)["no_answer"].search(plain):  # null in JSON
+    if vocabulary_of(bare_text)["no_answer"].search(bare_text):  # null in JSON
         return frozenset(), "letter"
-    letter = exact_letter(plain, options)
+    letter = exact_letter(bare_text, options)
     if letter:
         return frozenset(letter), "text"
-    whole = whole_answer(plain, options)
+    whole = whole_answer(bare_text, options)
     if whole.alone:
         return whole.letters, "letter" if whole.letter else "text"
-    deciding = deciding_statements(plain, letters, options)
+    deciding = deciding_statements(bare_text, letters, options)
     selected = letters_of(deciding)
     only_texts = all(statement.text for statement in deciding) and len(selected) <= 1
     if only_texts and not whole.letter:
@@ -183,12 +185,12 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
             return whole.letters, "text"
         if selected and all(statement.rank == Rank.FINAL for statement in deciding):
             return selected, "text"
-        return frozenset(yes_or_no(plain, options)), "text"
+        return frozenset(yes_or_no(bare_text, options)), "text"
     if not selected:
         return frozenset(), "letter"
-    if whole.letters == selected and mark_places(plain, options) != plain:
+    if whole.letters == selected and mark_places(bare_text, options) != bare_text:
         return selected, "text"
     selected |= whole.letters
     if len(selected) == 1 and options:
-        selected |= contradictions(plain, options, *selected)
+        selected |= contradictions(bare_text, options, *selected)
     return selected, "letter"

@@ -25,14 +25,14 @@ def place_letter(answer: str, options: Mapping[str, str]) -> str:
     return _letter_at(place, options)
 
 
-def mark_places(plain: str, options: Mapping[str, str]) -> str:
-    """``plain`` with places as letters.
+def mark_places(bare_text: str, options: Mapping[str, str]) -> str:
+    """``bare_text`` with places as letters.
 
     >>> mark_places("I choose the third one.", {"A": "Polyp", "B": "Adenoma", "C": "Carcinoma"})
     'I choose option C.'
     """
     if not options:
-        return plain
+        return bare_text
     numbered = any(map(str.isdigit, "".join(options.values())))
 
     def lettered(place: re.Match[str]) -> str:
@@ -41,7 +41,7 @@ def mark_places(plain: str, options: Mapping[str, str]) -> str:
         letter = _letter_at(place, options)
         return f"option {letter}" if letter else place[0]
 
-    return _PATTERNS["placed"].sub(lettered, plain)
+    return _PATTERNS["placed"].sub(lettered, bare_text)
 
 
 def _letter_at(place: re.Match[str], options: Mapping[str, str]) -> str:

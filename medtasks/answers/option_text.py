@@ -37,11 +37,11 @@ def normal_form(text: str) -> str:
     >>> normal_form("11-20mm"), normal_form("11 to 20 mm")
     ('11 20 mm', '11 20 mm')
     """
-    plain = split_units(plain_text(unicodedata.normalize("NFKC", text)))
-    plain = _PATTERNS["range"].sub(" ", _PATTERNS["arrow"].sub(" to ", plain))
-    plain = _PATTERNS["punctuation"].sub(" ", plain).strip()
-    kept = " ".join(_PATTERNS["article"].sub(" ", plain).split())
-    return _PATTERNS["copula"].sub("", (kept or plain).casefold())
+    bare_text = split_units(plain_text(unicodedata.normalize("NFKC", text)))
+    bare_text = _PATTERNS["range"].sub(" ", _PATTERNS["arrow"].sub(" to ", bare_text))
+    bare_text = _PATTERNS["punctuation"].sub(" ", bare_text).strip()
+    kept = " ".join(_PATTERNS["article"].sub(" ", bare_text).split())
+    return _PATTERNS["copula"].sub("", (kept or bare_text).casefold())
 
 
 def unique_forms(options: Mapping[str, str]) -> dict[str, str]:
@@ -88,23 +88,25 @@ def exact_letter(text: str, options: Mapping[str, str]) -> str:
     return letters[0] if len(letters) == 1 else ""
 
 
-def mark_texts(plain: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """``plain`` with each option text as one character, and the letters of these characters.
+def mark_texts(bare_text: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """``bare_text`` with each option text as one character, and the letters of these characters.
 
     Texts that prose uses in passing (*left*, *normal*, numbers) are replaced only right behind
     their letter.
     """
     pattern, letters = _texts(tuple(sorted(options.items())))
-    return pattern.sub(lambda match: chr(_FIRST_TEXT - 1 + (match.lastindex or 0)), plain), letters
+    return pattern.sub(
+        lambda match: chr(_FIRST_TEXT - 1 + (match.lastindex or 0)), bare_text
+    ), letters
 
 
-def named_letters(plain: str, options: Mapping[str, str]) -> frozenset[str]:
-    """The options whose texts ``plain`` contains.
+def named_letters(bare_text: str, options: Mapping[str, str]) -> frozenset[str]:
+    """The options whose texts ``bare_text`` contains.
 
     >>> sorted(named_letters("A hyperplastic polyp is seen.", {"A": "Adenoma", "B": "Hyperplastic polyp"}))
     ['B']
     """
-    marked, letters = mark_texts(plain, options)
+    marked, letters = mark_texts(bare_text, options)
     return frozenset(letter for sign, letter in letters.items() if sign in marked)
 
 

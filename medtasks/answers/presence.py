@@ -110,16 +110,16 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
     >>> count_of("Two sessile polyps and one clip.", "polyps?"), count_of("Several polyps.", "polyps?")
     (2, None)
     """
-    found: set[int | None] = set()
+    all_counts: set[int | None] = set()
     joined = no_other = False
     for statement, mentions in _statements(text, terms):
         counts = _counts(statement, mentions)
         some = any(counts)  # not "no findings and no abnormalities"
-        found |= counts | ({None} if joined and some else set())
+        all_counts |= counts | ({None} if joined and some else set())
         joined = _PATTERNS["joins" if some else "between"].search(statement) is not None
         no_other = no_other or "no other" in mentions
-    if found:
-        return found.pop() if len(found) == 1 else None
+    if all_counts:
+        return all_counts.pop() if len(all_counts) == 1 else None
     if no_other:
         return 0
     if only and (alone := _PATTERNS["number_alone"].fullmatch(_normalised(text))):
@@ -192,11 +192,11 @@ def _counts(statement: str, mentions: tuple[_State, ...]) -> set[int | None]:
         return {_number(behind["number"])}
     if "absent" in states:
         return {0}
-    found: set[int | None] = {None} if _PATTERNS["many"].search(statement) else set()
+    counts: set[int | None] = {None} if _PATTERNS["many"].search(statement) else set()
     for match in numbers:
         vague = _PATTERNS["vague"].search(statement[max(0, match.start() - _REACH) : match.start()])
-        found.add(None if vague else _number(match["number"]))
-    return found
+        counts.add(None if vague else _number(match["number"]))
+    return counts
 
 
 def _number(word: str) -> int:

@@ -58,7 +58,7 @@ def final_answer(text: str) -> str | None:
             reply = reply[: asked.start()]
         end = len(reply)
         for label in reversed(labels):
-            answer = _labelled(label, reply[label.end() : end], plain=name == "plain")
+            answer = _labelled(label, reply[label.end() : end], is_plain=name == "plain")
             if _says_something(answer):
                 return answer
             end = min(end, label.start())
@@ -71,9 +71,9 @@ def _says_something(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def _labelled(label: re.Match[str], segment: str, *, plain: bool) -> str:
+def _labelled(label: re.Match[str], segment: str, *, is_plain: bool) -> str:
     """The answer in the segment behind a label; empty for a placeholder."""
-    for ends in ("reasoning", "next") if plain else ("next",):
+    for ends in ("reasoning", "next") if is_plain else ("next",):
         segment = _PATTERNS[ends].split(segment, maxsplit=1)[0]
     if _PATTERNS["placeholder"].fullmatch(segment.strip(" \t\n*_`")):
         return ""

@@ -32,11 +32,11 @@ def stated_confidence(text: str) -> str:
     >>> stated_confidence("B\\nConfidence: 85%"), stated_confidence("B"), stated_confidence("Confidence: 120 %")
     ('0.85', '[missing]', '[out_of_range]')
     """
-    plain = unicodedata.normalize("NFKC", strip_thinking(text))
+    bare_text = unicodedata.normalize("NFKC", strip_thinking(text))
     shares: set[float] = set()
     is_range = False
     for place in _PLACES:
-        for match in _PATTERNS[place].finditer(plain):
+        for match in _PATTERNS[place].finditer(bare_text):
             shares.add(_share(match))
             is_range |= bool(match.groupdict().get("range"))
     if not shares:
@@ -86,8 +86,8 @@ class StatedConfidenceFilter(ResponseFilter):
     @staticmethod
     def status(filtered: str) -> str:
         """``ok``, ``missing``, ``several`` or ``out_of_range``; ``empty`` for a blank text."""
-        found = parse_confidence(filtered)
-        return found if isinstance(found, str) else "ok"
+        confidence = parse_confidence(filtered)
+        return confidence if isinstance(confidence, str) else "ok"
 
 
 def _share(match: re.Match[str]) -> float:

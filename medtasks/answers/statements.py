@@ -18,12 +18,12 @@ def statements(marked: Marked, letters: str) -> list[Mention]:
     """Every mention as a statement, in order."""
     claims = claimed(marked)
     labels = label_positions(marked, letters)
-    listed = listed_positions(marked, labels)
-    lone = lone_letters(marked, listed)
-    found: list[Mention] = []
+    listed_places = listed_positions(marked, labels)
+    lone = lone_letters(marked, listed_places)
+    mentions: list[Mention] = []
     for at, mention in marked.mentions.items():
         rank = Rank.LABEL if at in labels else Rank.MENTIONED
-        if at in listed:
+        if at in listed_places:
             rank = Rank.LISTED if at in labels else Rank.REPEATED
         named = mention.letters
         if at in claims:
@@ -36,16 +36,16 @@ def statements(marked: Marked, letters: str) -> list[Mention]:
             bare=at not in claims,
             heads=labels.get(at, False),
         )
-        found.append(statement)
-    return found
+        mentions.append(statement)
+    return mentions
 
 
-def weakened(marked: Marked, found: Iterable[Mention]) -> list[Mention]:
+def weakened(marked: Marked, mentions: Iterable[Mention]) -> list[Mention]:
     """The same statements; those that words around them deny, doubt or compare are ``weak`` and no
     labels.
     """
     weighed: list[Mention] = []
-    for statement in found:
+    for statement in mentions:
         previous = weighed[-1] if weighed else None
         if _is_weakened(marked, statement, previous):
             rank = statement.rank
@@ -70,7 +70,7 @@ def _is_weakened(marked: Marked, statement: Mention, previous: Mention | None) -
     return _clause_weakens(words, text[max(0, at - REACH) : at], text[at + 1 : at + REACH])
 
 
-def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention | None:
+def left_over(marked: Marked, mentions: Sequence[Mention], letters: str) -> Mention | None:
     """The letter that is implied to be the answer: no other one is named without a denial, a doubt
     or a comparison.
 
@@ -79,11 +79,13 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
     in the last paragraph, or the last words imply it.
     """
     declared = frozenset(letters)
-    listed = [statement for statement in found if statement.rank in (Rank.REPEATED, Rank.LISTED)]
+    listed_mentions = [
+        statement for statement in mentions if statement.rank in (Rank.REPEATED, Rank.LISTED)
+    ]
     weak = marked.denied | letters_of(
-        mention for mention in found if mention.weak and mention.upper
+        mention for mention in mentions if mention.weak and mention.upper
     )
-    able = _able(found, listed, weak, declared)
+    able = _able(mentions, listed_mentions, weak, declared)
     if not able or marked.cut_off or marked.words["undecided"].search(marked.text):
         return None
     implied = [statement for statement in able if statement.rank == Rank.IMPLIED]
@@ -91,11 +93,11 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
     last = (implied or by_letter or able)[-1]
     if not _may_be_answer(marked, last):
         return None
-    others = (
+    other_letters = (
         letters_of(mention for mention in able if not last.letters <= mention.letters) & declared
     )
-    alone = weak | others | letters_of(listed) <= last.letters
-    if not others:
+    alone = weak | other_letters | letters_of(listed_mentions) <= last.letters
+    if not other_letters:
         all_others_weak = weak | last.letters >= declared
         named_with_text = alone and not weak and last.own
         if implied or all_others_weak or named_with_text:
@@ -105,24 +107,28 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
         return None
     if not last.bold and (alone or last.letters & weak):
         return None
-    if not others and _closes(marked, last, found):
+    if not other_letters and _closes(marked, last, mentions):
         return last
-    return last if _is_last_word(marked, last, found) else None
+    return last if _is_last_word(marked, last, mentions) else None
 
 
 def _able(
-    found: Sequence[Mention],
-    listed: Sequence[Mention],
+    mentions: Sequence[Mention],
+    listed_mentions: Sequence[Mention],
     weak: frozenset[str],
     declared: frozenset[str],
 ) -> list[Mention]:
     """The statements that may name the answer; of a list, only its end if all else is weak."""
     able: list[Mention] = []
-    for statement in found:
-        if statement.upper and not statement.weak and statement not in listed:
+    for statement in mentions:
+        if statement.upper and not statement.weak and statement not in listed_mentions:
             able.append(statement)
-    if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
-        able.append(listed[-1])
+    if (
+        listed_mentions
+        and listed_mentions[-1] is mentions[-1]
+        and weak >= declared - listed_mentions[-1].letters
+    ):
+        able.append(listed_mentions[-1])
     return able
 
 
@@ -135,15 +141,15 @@ def _may_be_answer(marked: Marked, statement: Mention) -> bool:
     return marked.words["but"].match(marked.text, statement.position + 1) is None
 
 
-def _closes(marked: Marked, last: Mention, found: Sequence[Mention]) -> bool:
+def _closes(marked: Marked, last: Mention, mentions: Sequence[Mention]) -> bool:
     """Whether the text ends right after the letter, which is written unlike all others."""
     if not marked.words["closes"].match(marked.text, last.position + 1):
         return False
-    bracketed = [statement for statement in found if statement.bracketed]
+    bracketed = [statement for statement in mentions if statement.bracketed]
     return not last.bracketed or all(mention.letters == last.letters for mention in bracketed)
 
 
-def _is_last_word(marked: Marked, last: Mention, found: Sequence[Mention]) -> bool:
+def _is_last_word(marked: Marked, last: Mention, mentions: Sequence[Mention]) -> bool:
     """Whether the letter is in bold, or implied in the last sentence, with no other one beside
     it.
     """
@@ -153,17 +159,17 @@ def _is_last_word(marked: Marked, last: Mention, found: Sequence[Mention]) -> bo
     start = max((end for end in ends if end <= last.position), default=0)
     if text[:start].endswith("\n"):  # the line above counts, too
         start = text.rfind("\n", 0, start - 1) + 1
-    beside = [mention for mention in found if mention.position >= start]
+    beside = [mention for mention in mentions if mention.position >= start]
     if not all(last.letters <= mention.letters for mention in beside):
         return False
     in_last_sentence = max(ends, default=0) <= last.position
     return last.bold or (last.rank == Rank.IMPLIED and in_last_sentence)
 
 
-def letters_of(found: Iterable[Mention]) -> frozenset[str]:
+def letters_of(mentions: Iterable[Mention]) -> frozenset[str]:
     """The letters that any of the statements names."""
     letters: set[str] = set()
-    for statement in found:
+    for statement in mentions:
         letters |= statement.letters
     return frozenset(letters)
 

@@ -61,8 +61,8 @@ class WholeAnswer:
 NO_ANSWER = WholeAnswer()
 
 
-def whole_answer(plain: str, options: Mapping[str, str]) -> WholeAnswer:
-    """The first part of ``plain`` that is an option's text or place, or a letter with the text of
+def whole_answer(bare_text: str, options: Mapping[str, str]) -> WholeAnswer:
+    """The first part of ``bare_text`` that is an option's text or place, or a letter with the text of
     an option.
 
     >>> options = {"A": "T1 → T2", "B": "T2 → T3", "C": "None of the intervals"}
@@ -76,17 +76,17 @@ def whole_answer(plain: str, options: Mapping[str, str]) -> WholeAnswer:
     """
     if not options:
         return NO_ANSWER
-    for fields in (_only_field(plain, options), _fields(plain, options)):
+    for fields in (_only_field(bare_text, options), _fields(bare_text, options)):
         if fields.text:
             return fields
-    for part, alone in _parts(plain):
+    for part, alone in _parts(bare_text):
         answer = _read(part, options, alone=alone)
         if answer.text:
             return answer
     return NO_ANSWER
 
 
-def contradictions(plain: str, options: Mapping[str, str], letter: str) -> frozenset[str]:
+def contradictions(bare_text: str, options: Mapping[str, str], letter: str) -> frozenset[str]:
     r"""The options that contradict ``letter``: their text stands beside it, or alone on a line or
     in a field of JSON.
 
@@ -98,8 +98,8 @@ def contradictions(plain: str, options: Mapping[str, str], letter: str) -> froze
     """
     beside: set[str] = set()
     alone: set[str] = set()
-    words = vocabulary_of(plain[-_BEGINNING:])
-    for line in _lines(plain):
+    words = vocabulary_of(bare_text[-_BEGINNING:])
+    for line in _lines(bare_text):
         answer = _read(line, options)
         weighed = line.rstrip().endswith(_HEADING_ENDS) or not _WEIGHING_SIGNS.isdisjoint(line)
         if answer.text and not answer.letter and not weighed:
@@ -108,7 +108,7 @@ def contradictions(plain: str, options: Mapping[str, str], letter: str) -> froze
             answer = _read(part, options)
             if answer.letter == letter:
                 beside.add(answer.text)
-    for field in _PATTERNS["explained"].finditer(plain):
+    for field in _PATTERNS["explained"].finditer(bare_text):
         if named := text_letter(field["value"], options):
             alone.add(named)
     if len(alone) == 1:
@@ -139,9 +139,9 @@ def _behind_labels(said: str, words: Vocabulary) -> Iterator[str]:
         yield said[label.end() :]
 
 
-def _lines(plain: str) -> list[str]:
+def _lines(bare_text: str) -> list[str]:
     """The lines that may be a whole answer, at the beginning and at the end of a response."""
-    lines = [line for line in plain.split("\n") if line.strip()]
+    lines = [line for line in bare_text.split("\n") if line.strip()]
     if len(lines) > _MOST_LINES:
         lines = lines[: _MOST_LINES // 2] + lines[-_MOST_LINES // 2 :]
     return lines
@@ -163,9 +163,9 @@ def _read(part: str, options: Mapping[str, str], *, alone: bool = False) -> Whol
     return WholeAnswer(text=text_letter(part, options) or place_letter(part, options), alone=alone)
 
 
-def _only_field(plain: str, options: Mapping[str, str]) -> WholeAnswer:
+def _only_field(bare_text: str, options: Mapping[str, str]) -> WholeAnswer:
     """What a JSON object of one field names, by its value, and by its key if that is a letter."""
-    field = _PATTERNS["only_field"].fullmatch(plain)
+    field = _PATTERNS["only_field"].fullmatch(bare_text)
     if field is None:
         return NO_ANSWER
     answer = _read(field["value"], options, alone=True)
@@ -175,32 +175,32 @@ def _only_field(plain: str, options: Mapping[str, str]) -> WholeAnswer:
     return answer
 
 
-def _fields(plain: str, options: Mapping[str, str]) -> WholeAnswer:
+def _fields(bare_text: str, options: Mapping[str, str]) -> WholeAnswer:
     """What the fields of a JSON object that give the answer name: the last letter and the last text
     of an option.
     """
     letter = text = ""
-    for field in _PATTERNS["field"].finditer(plain):
+    for field in _PATTERNS["field"].finditer(bare_text):
         answer = _read(field["value"], options)
         letter_alone = field["value"].strip(" .()[]")
         if answer.text:
             letter, text = answer.letter or letter, answer.text
         elif letter_alone in options:
             letter = letter_alone
-    return WholeAnswer(letter, text, alone=plain.startswith("{") and plain.endswith("}"))
+    return WholeAnswer(letter, text, alone=bare_text.startswith("{") and bare_text.endswith("}"))
 
 
-def _parts(plain: str) -> Iterator[tuple[str, bool]]:
+def _parts(bare_text: str) -> Iterator[tuple[str, bool]]:
     """What may be the whole answer, the firmest first, and whether it is all of the response, apart
     from a label.
     """
-    finals = list(_PATTERNS["final"].finditer(plain))
+    finals = list(_PATTERNS["final"].finditer(bare_text))
     if finals:
         yield finals[-1][finals[-1].lastgroup or 0], False
-    yield plain[:_BEGINNING], True
-    words = vocabulary_of(plain[-_BEGINNING:])
-    last_sentence = words["sentence_ends"].split(plain[-_END:].rstrip(" .!。"))[-1].strip()
-    for said, alone in ((plain[:_BEGINNING], True), (last_sentence, False)):
+    yield bare_text[:_BEGINNING], True
+    words = vocabulary_of(bare_text[-_BEGINNING:])
+    last_sentence = words["sentence_ends"].split(bare_text[-_END:].rstrip(" .!。"))[-1].strip()
+    for said, alone in ((bare_text[:_BEGINNING], True), (last_sentence, False)):
         for answer in _behind_labels(said, words):
             yield answer, alone
         if behind := words["answer_behind"].match(said):
@@ -209,15 +209,15 @@ def _parts(plain: str) -> Iterator[tuple[str, bool]]:
         yield last_sentence, False
 
 
-def yes_or_no(plain: str, options: Mapping[str, str]) -> str:
+def yes_or_no(bare_text: str, options: Mapping[str, str]) -> str:
     """The letter of *yes* or *no* at the beginning, if an option is just that and nothing
     contradicts it.
 
     >>> yes_or_no("Yes, a tube is seen.", {"A": "Yes", "B": "No"})
     'A'
     """
-    said = _PATTERNS["yes_or_no"].match(plain)
+    said = _PATTERNS["yes_or_no"].match(bare_text)
     letter = unique_forms(options).get(normal_form(said["said"])) if said else None
-    if said is None or letter is None or named_letters(plain, options) - {letter}:
+    if said is None or letter is None or named_letters(bare_text, options) - {letter}:
         return ""
-    return "" if vocabulary_of(plain)["retracts"].search(plain, said.end()) else letter
+    return "" if vocabulary_of(bare_text)["retracts"].search(bare_text, said.end()) else letter
