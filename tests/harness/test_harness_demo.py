@@ -87,8 +87,8 @@ def board(demo: Demo) -> dict[str, Any]:
 
 CONFIDENCES = ("confidence", "reliability", "coverage")
 COUNTED_ELSEWHERE = ("errors", "reasoning", *CONFIDENCES)
-"""Tables whose scores have tests of their own: tests/runs/test_results_errors.py and
-test_results_confidence.py.
+"""Tables whose scores have tests of their own: tests/scoring/test_scoring_errors.py and
+test_scoring_confidence.py.
 """
 
 

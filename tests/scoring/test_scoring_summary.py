@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 from made_samples import made_manifest
-from test_results_scoring import FOUR, MI_CXR
+from test_scoring_samples import FOUR, MI_CXR
 
 from medtasks.answers.alert_state import AlertStatus
 from medtasks.answers.answerability import AnswerabilityStatus
