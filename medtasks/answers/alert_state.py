@@ -125,11 +125,11 @@ def _is_empty_answer(line: str) -> bool:
     return label is not None and bool(label["final"])
 
 
-def _deciding_states(matches: Sequence[AlertStatement]) -> frozenset[State]:
+def _deciding_states(statements: Sequence[AlertStatement]) -> frozenset[State]:
     """The states of the last statement, if it outranks the others or they are taken back; else
     those of all.
     """
-    *earlier, last = matches
+    *earlier, last = statements
     rivals = [statement for statement in earlier if statement.states != last.states]
     if all(rival.rank < last.rank for rival in rivals):
         return last.states
@@ -139,10 +139,10 @@ def _deciding_states(matches: Sequence[AlertStatement]) -> frozenset[State]:
     return last.states.union(*(statement.states for statement in earlier))
 
 
-def _last_reason(bare_text: str, matches: Sequence[AlertStatement]) -> str:
+def _last_reason(bare_text: str, statements: Sequence[AlertStatement]) -> str:
     """The last reason for an alert: behind a statement of it, else in a line of its own."""
     reasons = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(bare_text)]
-    for statement in matches:
+    for statement in statements:
         if statement.states == {"alert"}:
             reasons.append(_reason("\n".join(statement.tail)))
     for reason in reversed(reasons):

@@ -30,20 +30,20 @@ def alert_statements(lines: Sequence[str]) -> list[AlertStatement]:
     """The statements of the lines, in order; a line without one belongs to the tail of the
     statement before it.
     """
-    matches: list[AlertStatement] = []
+    statements: list[AlertStatement] = []
     above = Rank.LABEL
     for line in lines:
         statement = _in_line(line, above)
         if statement is not None:
-            if matches and matches[-1].label and not "".join(matches[-1].tail).strip():
-                matches.pop()
-            matches.append(statement)
-        elif matches:
-            matches[-1].tail.append(line)
+            if statements and statements[-1].label and not "".join(statements[-1].tail).strip():
+                statements.pop()
+            statements.append(statement)
+        elif statements:
+            statements[-1].tail.append(line)
         if line.strip():
             label = _PATTERNS["label_alone"].fullmatch(line)
             above = _rank(label) if label else Rank.LABEL
-    return matches
+    return statements
 
 
 def _in_line(line: str, above: Rank) -> AlertStatement | None:
