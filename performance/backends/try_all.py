@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from medtasks.answers.option_letter import read_stages
+from medtasks.answers.stages import read_stages
 from medtasks.scoring.run_folder import read_run
 
 sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed
