@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks.answers.stages import join_stages
 from medtasks.benchmarks.rows import Rows
@@ -118,14 +118,19 @@ def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def _pictures_of_turn(doc: Mapping[str, Any]) -> Sequence[Image | EncodedPicture]:
+    """The turn's images: encoded within :func:`encoded_pictures`, otherwise decoded.
+
+    Video frames are always decoded.
+    """
     encoded = _ENCODED.get()
     if encoded is None or doc.get("frames") or current_settings().blind:
         return doc_to_visual(doc)
     pictures = []
+    benchmark = doc["benchmark"]
     for name in doc["media"]:
-        key = doc["benchmark"], name
+        key = benchmark, name
         if key not in encoded:
-            path = open_prepared(doc["benchmark"]).media_path(name)
+            path = open_prepared(benchmark).media_path(name)
             encoded[key] = EncodedPicture(str(path), read_picture(path))
         pictures.append(encoded[key])
     return pictures
@@ -160,26 +165,45 @@ WITHHELD = frozenset({"choices", "options"})
 """Fields that no template of stage 1 may use."""
 
 
+class TextRound(NamedTuple):
+    """What a simple back-end gets after a round, in the order that lmms-eval unpacks.
+
+    ``media`` and ``text`` are the next prompt, and None if there is none because the conversation
+    ``is_over``. ``outputs`` are then the final response, otherwise the responses so far. No
+    ``state`` is passed from round to round.
+    """
+
+    media: list[Any] | None
+    text: str | None
+    is_over: bool
+    outputs: list[str]
+    state: None = None
+
+
+class MessagesRound(NamedTuple):
+    """What a chat back-end gets after a round: as `TextRound`, with the next prompt as messages."""
+
+    messages: list[dict[str, Any]] | None
+    is_over: bool
+    outputs: list[str]
+    state: None = None
+
+
 def stage_text(
     doc: Mapping[str, Any],
     lmms_eval_specific_kwargs: Mapping[str, Any],
     previous_output: Sequence[str] | None = None,
     round_idx: int | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
-) -> str | tuple[list[Any] | None, str | None, bool, list[str] | None, None]:
-    """The prompt of stage 1 or, once there are responses, what the harness needs for stage 2.
-
-    For the next round these are: media (none), text, whether this was the last round, the outputs
-    so far, and no state.
-    """
+) -> str | TextRound:
+    """The prompt of stage 1 or, after ``round_idx`` rounds, the round that follows."""
     if not round_idx:
         return first_prompt(doc, lmms_eval_specific_kwargs["stage1_template"])
     outputs = list(previous_output or ())
-    if round_idx == 1:
-        template = lmms_eval_specific_kwargs["template"]
-        text = prompt_text(doc, template, observations=outputs[0].strip())
-        return [], text, False, outputs, None
-    return None, None, True, [join_stages(outputs)], None
+    if round_idx > 1:
+        return TextRound(None, None, is_over=True, outputs=[join_stages(outputs)])
+    text = second_prompt(doc, lmms_eval_specific_kwargs["template"], outputs[0])
+    return TextRound([], text, is_over=False, outputs=outputs)
 
 
 def stage_messages(
@@ -188,22 +212,26 @@ def stage_messages(
     round_idx: int | None = None,
     previous_output: Sequence[str] | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
-) -> list[dict[str, Any]] | tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]:
+) -> list[dict[str, Any]] | MessagesRound:
     """As :func:`stage_text`, for chat back-ends: one user turn per stage, images in the first."""
     stage = stage_text(doc, lmms_eval_specific_kwargs, previous_output, round_idx)
     if isinstance(stage, str):
         return [user_turn(doc, stage)]
-    _, text, last, outputs, _ = stage
-    if text is None:
-        return None, last, outputs, None
-    turn = {"role": "user", "content": [{"type": "text", "text": text}]}
-    return [turn], last, outputs, None
+    messages = None
+    if stage.text is not None:
+        messages = [{"role": "user", "content": [{"type": "text", "text": stage.text}]}]
+    return MessagesRound(messages, stage.is_over, stage.outputs)
 
 
 def first_prompt(doc: Mapping[str, Any], template: str) -> str:
     """The prompt of stage 1: ``template`` with the visible fields, the options withheld."""
     visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
     return render(template, **_present(doc, visible))
+
+
+def second_prompt(doc: Mapping[str, Any], template: str, first_response: str) -> str:
+    """The prompt of stage 2: ``template`` with the visible fields and the response to stage 1."""
+    return prompt_text(doc, template, observations=first_response.strip())
 
 
 def asked_prompt(spec: TaskSpec, doc: Mapping[str, Any]) -> str:
