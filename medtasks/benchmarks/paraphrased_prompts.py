@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from medtasks.benchmarks.variant_answers import selected_option, value_for_all
+from medtasks.benchmarks.variant_answers import (
+    has_several_answers,
+    selected_option,
+    value_for_all,
+)
 from medtasks.catalog.benchmark import Benchmark, Document
 from medtasks.catalog.items import SampleView, Value
 from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import prompt_metric
 from medtasks.metrics import variants as measures
+
+
+def why_not_paraphrasable(document: Document) -> str:
+    """Why a question cannot be compared under several prompts; empty if it can."""
+    if has_several_answers(document):
+        return "not_one_answer"
+    if "options" in document and not document["options"]:
+        return "no_options"
+    return ""
 
 
 def paraphrased_documents(

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from medtasks.benchmarks.variant_answers import (
+    has_several_answers,
     options_without_letters,
     selected_option,
     value_for_all,
@@ -27,11 +28,8 @@ from medtasks.core.errors import UsageError
 from medtasks.metrics import variants as measures
 
 
-def not_rotatable(document: Document, *, several_answers: bool) -> str:
-    """Why a question's options cannot be rotated; empty if they can.
-
-    ``several_answers`` is whether the question has several rounds, or several options are right.
-    """
+def why_not_rotatable(document: Document) -> str:
+    """Why a question's options cannot be rotated; empty if they can."""
     letters = _letters(document)
     options = document.get("options") or ()
     if len(letters) < 2:
@@ -40,7 +38,7 @@ def not_rotatable(document: Document, *, several_answers: bool) -> str:
         return "too_many_options"
     if options and _name_their_letters(options, letters):
         return "options_name_their_letters"
-    if several_answers:
+    if has_several_answers(document):
         return "not_one_answer"
     possible_targets = letters if document.get("choices") else options
     if document["target"] not in possible_targets:
@@ -49,6 +47,7 @@ def not_rotatable(document: Document, *, several_answers: bool) -> str:
 
 
 def _letters(document: Mapping[str, Any]) -> list[str]:
+    """The letters of the options, sorted; a list of options is lettered from A."""
     choices = document.get("choices")
     if choices:
         return sorted(choices)
@@ -57,11 +56,11 @@ def _letters(document: Mapping[str, Any]) -> list[str]:
 
 
 def _name_their_letters(options: Sequence[str], letters: Sequence[str]) -> bool:
-    lettered = [
-        re.match(rf"\(?{letter}[.):]", text) is not None
-        for letter, text in zip(letters, options, strict=True)
-    ]
-    return all(lettered)
+    """Whether every option's text begins with its letter, as in ``A) …``."""
+    for letter, text in zip(letters, options, strict=True):
+        if re.match(rf"\(?{letter}[.):]", text) is None:
+            return False
+    return True
 
 
 def rotated_documents(task: str, order: OptionOrder, document: Document) -> list[Document]:
@@ -78,40 +77,42 @@ def rotated_documents(task: str, order: OptionOrder, document: Document) -> list
             f"{len(letters)} options; write at most {len(letters)}, or all."
         )
     shifts = _shifts(order, name, len(letters))
-    documents = []
-    for shift in shifts:
-        # the original option behind each letter
-        option_order = [*letters[shift:], *letters[:shift]]
-        rotated = {
-            **document,
-            "sample_id": f"{name}~{shift}",
-            "rotation_of": name,
-            "rotation": shift,
-            "rotations": len(shifts),
-            "option_order": option_order,
-        }
-        if document.get("choices"):
-            _rotate_choices(rotated, letters, option_order)
-        else:
-            rotated["options"] = [*document["options"][shift:], *document["options"][:shift]]
-        documents.append(rotated)
-    return documents
+    return [_rotated(document, letters, shift, len(shifts)) for shift in shifts]
+
+
+def _rotated(document: Document, letters: Sequence[str], shift: int, rotations: int) -> Document:
+    """The question with its options rotated by ``shift``, one of its ``rotations``."""
+    name = document["sample_id"]
+    # the original option behind each letter
+    option_order = [*letters[shift:], *letters[:shift]]
+    rotated = {
+        **document,
+        "sample_id": f"{name}~{shift}",
+        "rotation_of": name,
+        "rotation": shift,
+        "rotations": rotations,
+        "option_order": option_order,
+    }
+    if document.get("choices"):
+        _rotate_choices(rotated, letters, option_order)
+    else:
+        rotated["options"] = [*document["options"][shift:], *document["options"][:shift]]
+    return rotated
 
 
 def _shifts(order: OptionOrder, question: str, options: int) -> list[int]:
-    """The rotations of a question, sorted.
+    """The rotations of a question, sorted: all, or a random sample of them.
 
-    Each is equally likely to be drawn, whatever the other questions are.
+    The sample depends on the seed and the question alone, not on the other questions.
     """
-    shifts = list(range(options))
     if order.rotations == "all":
-        return shifts
-
-    def drawn_at(shift: int) -> bytes:
-        return hashlib.sha256(f"{order.seed}\0{question}\0{shift}".encode()).digest()
-
-    shifts.sort(key=drawn_at)
-    return sorted(shifts[: order.rotations])
+        return list(range(options))
+    shift_of_digest: dict[bytes, int] = {}
+    for shift in range(options):
+        digest = hashlib.sha256(f"{order.seed}\0{question}\0{shift}".encode()).digest()
+        shift_of_digest[digest] = shift
+    first_digests = sorted(shift_of_digest)[: order.rotations]
+    return sorted(shift_of_digest[digest] for digest in first_digests)
 
 
 def _rotate_choices(
@@ -138,22 +139,18 @@ def order_scores(benchmark: Benchmark, samples: Sequence[SampleView]) -> dict[st
     """The scores over all rotations of one question; preference only if an option is selected."""
     answered = [sample for sample in samples if sample.status != FAILED]
     failed = len(answered) < len(samples)
-    every_right = True
-    options: set[str | None] = set()
     selections: list[_Positions] = []
+    selected_options: set[str] = set()
     for sample in answered:
         positions = _positions(benchmark, sample)
-        if positions is None:
-            every_right = False
-            options.add(None)
-            continue
-        selections.append(positions)
-        options.add(sample.document["option_order"][positions.selected])
-        if positions.selected != positions.correct:
-            every_right = False
-    same_option = len(options) < 2 and None not in options
+        if positions is not None:
+            selections.append(positions)
+            selected_options.add(sample.document["option_order"][positions.selected])
+    all_selected = len(selections) == len(answered)
+    all_right = all_selected and all(pair.selected == pair.correct for pair in selections)
+    same_option = all_selected and len(selected_options) < 2
     values = {
-        measures.CIRCULAR: value_for_all(every_right, failed=failed),
+        measures.CIRCULAR: value_for_all(all_right, failed=failed),
         measures.CONSISTENCY: value_for_all(same_option, failed=failed),
     }
     if failed:

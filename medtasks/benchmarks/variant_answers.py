@@ -1,10 +1,15 @@
-"""What was answered to a question: the selected option, and whether all variants agree on it."""
+"""How a question with variants may be answered, what was selected, and if all variants agree."""
 
 from __future__ import annotations
 
-from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.benchmark import Benchmark, Document
 from medtasks.catalog.items import SampleView, Value
 from medtasks.metrics.closed_answer import closed_answer_matches
+
+
+def has_several_answers(document: Document) -> bool:
+    """Whether the question has several rounds, or several of its options are right."""
+    return (document.get("rounds") or 1) > 1 or bool(document.get("multi_select"))
 
 
 def selected_option(benchmark: Benchmark, sample: SampleView) -> str | None:

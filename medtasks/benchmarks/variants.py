@@ -9,17 +9,22 @@ scores over all variants: `medtasks.benchmarks.rotated_options` (``metadata.opti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from medtasks.benchmarks.documents import task_rows
-from medtasks.benchmarks.paraphrased_prompts import paraphrased_documents, prompt_scores
+from medtasks.benchmarks.paraphrased_prompts import (
+    paraphrased_documents,
+    prompt_scores,
+    why_not_paraphrasable,
+)
 from medtasks.benchmarks.rotated_options import (
     in_plain_order,
-    not_rotatable,
     order_scores,
     rotated_documents,
+    why_not_rotatable,
 )
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import Benchmark, Document
@@ -72,6 +77,25 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     """
     if metadata.varied is None:
         return None
+    plain_task = _plain_task(task, metadata)
+    why_not_varied: Callable[[Document], str]
+    variants: Callable[[Document], list[Document]]
+    if metadata.varied == "options":
+        why_not_varied = why_not_rotatable
+        variants = partial(rotated_documents, task, metadata.options)
+    else:
+        _check_prompts(task, metadata.prompts, plain_task)
+        why_not_varied = why_not_paraphrasable
+        variants = partial(paraphrased_documents, metadata.prompts, plain_task.metrics[0])
+    rows = task_rows(plain_task.name)
+    unusable = why_not_varied
+    if rows.unusable is not None:
+        unusable = partial(_first_reason, (rows.unusable, why_not_varied))
+    return replace(rows, unusable=unusable, variants=variants)
+
+
+def _plain_task(task: str, metadata: Metadata) -> TaskSpec:
+    """The task whose questions ``task`` asks several times."""
     plain_task = load_spec(metadata.compare_with)
     if plain_task.kind != "task" or plain_task.metadata.varied is not None:
         raise UsageError(
@@ -79,31 +103,16 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
             f"asks each question once, which metadata.{metadata.varied} asks several times; name "
             "one."
         )
-    if metadata.prompts:
-        _check_prompts(task, metadata.prompts, plain_task)
-    rows = task_rows(plain_task.name)
+    return plain_task
 
-    def unusable(document: Document) -> str:
-        if rows.unusable is not None:
-            reason = rows.unusable(document)
-            if reason:
-                return reason
-        several_rounds = (document.get("rounds") or 1) > 1
-        several_answers = several_rounds or bool(document.get("multi_select"))
-        if metadata.options:
-            return not_rotatable(document, several_answers=several_answers)
-        if several_answers:
-            return "not_one_answer"
-        if "options" in document and not document["options"]:
-            return "no_options"
-        return ""
 
-    def variants(document: Document) -> list[Document]:
-        if metadata.prompts:
-            return paraphrased_documents(metadata.prompts, plain_task.metrics[0], document)
-        return rotated_documents(task, metadata.options, document)
-
-    return replace(rows, unusable=unusable, variants=variants)
+def _first_reason(checks: Sequence[Callable[[Document], str]], document: Document) -> str:
+    """The first reason why a document cannot be asked; empty if every check passes."""
+    for why_unusable in checks:
+        reason = why_unusable(document)
+        if reason:
+            return reason
+    return ""
 
 
 def _check_prompts(task: str, prompts: Sequence[str], plain_task: TaskSpec) -> None:
@@ -138,20 +147,12 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     if varied is None:
         return benchmark.scoring.join(samples)
     fields = _FIELDS[varied]
-    variants_of: dict[str, list[SampleView]] = {}
-    asked_once: list[SampleView] = []
-    for sample in samples:
-        question = sample.document.get(fields.question)
-        if question is None:
-            asked_once.append(sample)
-        else:
-            variants_of.setdefault(question, []).append(sample)
+    asked_once = [sample for sample in samples if sample.document.get(fields.question) is None]
     joined = benchmark.scoring.join(asked_once) if asked_once else Joined(())
     items = list(joined.items)
     incomplete = dict(joined.incomplete)
     most_variants = 0
-    for question, variants in sorted(variants_of.items()):
-        variants.sort(key=lambda variant: int(variant.document[fields.number]))
+    for question, variants in _variants_by_question(samples, fields).items():
         expected = int(variants[0].document[fields.count])
         most_variants = max(most_variants, expected)
         if len(variants) < expected:
@@ -160,6 +161,20 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
             items.append(_item_of_variants(benchmark, question, variants, varied))
     metrics = ORDER_METRICS if varied == "options" else prompt_metrics(most_variants)
     return Joined(tuple(items), incomplete, metrics)
+
+
+def _variants_by_question(
+    samples: Sequence[SampleView], fields: _VariantFields
+) -> dict[str, list[SampleView]]:
+    """The variants of each question in the order of their numbers, questions sorted."""
+    variants_of_question: dict[str, list[SampleView]] = {}
+    for sample in samples:
+        question = sample.document.get(fields.question)
+        if question is not None:
+            variants_of_question.setdefault(question, []).append(sample)
+    for variants in variants_of_question.values():
+        variants.sort(key=lambda variant: int(variant.document[fields.number]))
+    return dict(sorted(variants_of_question.items()))
 
 
 def _varied_in(samples: Sequence[SampleView]) -> _Varied | None:
@@ -173,6 +188,7 @@ def _varied_in(samples: Sequence[SampleView]) -> _Varied | None:
 def _in_plain_order(
     benchmark: Benchmark, variants: Sequence[SampleView], varied: _Varied
 ) -> tuple[SampleView, ...]:
+    """The variants, with rotated options named as in the plain order."""
     if varied == "options":
         return tuple(in_plain_order(benchmark, variant) for variant in variants)
     return tuple(variants)
