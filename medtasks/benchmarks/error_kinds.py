@@ -56,26 +56,43 @@ class Errors:
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
         """The item's value of every rate; a case of an undeclared rate is a :class:`DataError`."""
-        cases_of_rate: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
-        names_part = False
-        if "rotation_of" not in item.view.document:
-            for case in self.cases(item):
-                if case.rate not in cases_of_rate:
-                    raise _undeclared(case, benchmark, item, cases_of_rate)
-                cases_of_rate[case.rate].append(case)
-                names_part = names_part or bool(case.part)
-        parts: tuple[str, ...] = ()
-        if names_part and benchmark.scoring.parts is not None:
-            parts = benchmark.breakdowns[benchmark.scoring.parts](item.view)
+        values: dict[str, Value] = {rate.name: _NO_CASE for rate in self.rates}
+        cases_of_rate = self._cases_by_rate(benchmark, item)
+        if not cases_of_rate:  # most rates do not apply to most items
+            return values
+        parts = _parts(benchmark, item, cases_of_rate)
         failed = any(sample.status == FAILED for sample in item.samples)
-        values: dict[str, Value] = {}
         for rate, cases in cases_of_rate.items():
-            # most rates do not apply to most items
-            values[rate] = _rate_value(cases, parts, failed) if cases else _NO_CASE
+            values[rate] = _rate_value(cases, parts, failed)
         return values
+
+    def _cases_by_rate(self, benchmark: Benchmark, item: Item) -> dict[str, list[Case]]:
+        """The item's cases of each rate that has any."""
+        cases_of_rate: dict[str, list[Case]] = {}
+        if "rotation_of" in item.view.document:
+            return cases_of_rate
+        declared = [rate.name for rate in self.rates]
+        for case in self.cases(item):
+            if case.rate not in declared:
+                raise _undeclared(case, benchmark, item, declared)
+            cases_of_rate.setdefault(case.rate, []).append(case)
+        return cases_of_rate
+
+
+def _parts(
+    benchmark: Benchmark, item: Item, cases_of_rate: Mapping[str, Sequence[Case]]
+) -> tuple[str, ...]:
+    """The item's groups of the breakdown by parts; empty unless a case names its part."""
+    if benchmark.scoring.parts is None:
+        return ()
+    for cases in cases_of_rate.values():
+        if any(case.part for case in cases):
+            return benchmark.breakdowns[benchmark.scoring.parts](item.view)
+    return ()
 
 
 def _undeclared(case: Case, benchmark: Benchmark, item: Item, declared: Iterable[str]) -> DataError:
+    """The error of a case that counts for none of the ``declared`` rates."""
     return DataError(
         f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one "
         f"of {', '.join(declared)}; add it to `Errors.rates`."
@@ -95,6 +112,7 @@ def _rate_value(cases: Sequence[Case], parts: Sequence[str], failed: bool) -> Va
 
 
 def _value_of_cases(cases: Sequence[Case], failed: bool) -> Value:
+    """The share of cases in which the error occurred; all are unknown if a response ``failed``."""
     if failed:
         return _counted(0, len(cases), len(cases))
     occurred = sum(case.occurred is True for case in cases)
@@ -131,39 +149,54 @@ def derived_metrics(
 
     ``task_of`` maps sample ids to tasks, ``pooled`` names metrics or rates of the benchmark.
     """
-    declared = {task: declared_errors(task, benchmark) for task in sorted(set(task_of.values()))}
+    errors_of_task: dict[str, Errors | None] = {}
     declared_names: list[str] = []
-    for errors in declared.values():
+    for task in sorted(set(task_of.values())):
+        errors = declared_errors(task, benchmark)
+        errors_of_task[task] = errors
         if errors is not None:
             declared_names.extend(rate.name for rate in errors.rates)
     pooled_metrics = [name for name in pooled if name in benchmark.scoring.pooled]
     pooled_rates = [name for name in pooled if name not in benchmark.scoring.pooled]
-    pooled_errors = benchmark.scoring.errors if pooled_rates else None
+    metrics = _WholeItemMetrics(benchmark, task_of, errors_of_task, pooled_metrics, pooled_rates)
+    return Derived((*declared_names, *pooled), metrics.values)
 
-    def values(item: Item) -> dict[str, Value]:
-        derived: dict[str, Value] = {}
-        errors = declared[task_of[item.view.sample_id]]
-        if errors is not None:
-            derived.update(errors.values(benchmark, item))
-        if derived and pooled_metrics:
-            item = replace(item, values={**item.values, **derived})
-        for name in pooled_metrics:
-            value = benchmark.scoring.pooled[name](item)
+
+@dataclass(frozen=True)
+class _WholeItemMetrics:
+    """Computes the error rates that an item's task declares, and the pooled metrics and rates."""
+
+    benchmark: Benchmark
+    task_of: Mapping[str, str]
+    errors_of_task: Mapping[str, Errors | None]
+    pooled_metrics: Sequence[str]
+    pooled_rates: Sequence[str]
+
+    def values(self, item: Item) -> dict[str, Value]:
+        """The item's values by metric; pooled metrics may read the declared rates."""
+        values: dict[str, Value] = {}
+        declared = self.errors_of_task[self.task_of[item.view.sample_id]]
+        if declared is not None:
+            values.update(declared.values(self.benchmark, item))
+        if values and self.pooled_metrics:
+            item = replace(item, values={**item.values, **values})
+        for name in self.pooled_metrics:
+            value = self.benchmark.scoring.pooled[name](item)
             if value is not None:
-                derived[name] = value
-        if pooled_errors is not None:
-            rates = pooled_errors.values(benchmark, item)
-            derived.update((name, rates[name]) for name in pooled_rates)
-        return derived
-
-    return Derived((*declared_names, *pooled), values)
+                values[name] = value
+        pooled_errors = self.benchmark.scoring.errors
+        if self.pooled_rates and pooled_errors is not None:
+            rates = pooled_errors.values(self.benchmark, item)
+            for name in self.pooled_rates:
+                values[name] = rates[name]
+        return values
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares, None if it declares none.
+    """The kinds of error that a task declares; None if it declares none.
 
     Raises:
-        MedtasksError: the name of one cannot be used.
+        MedtasksError: the name of a kind cannot be used.
     """
     spec = load_spec(task)
     kinds = spec.metadata.errors
@@ -229,7 +262,7 @@ def _normalised(text: str | None) -> str | None:
 
 
 def _matches(text: str | None, among: Sequence[str], other_than: Sequence[str]) -> bool:
-    """Whether a normalised text is one of ``among`` or, if that is empty, none of the others."""
+    """Whether a normalised text is in ``among`` or, if that is empty, not in ``other_than``."""
     if text is None:
         return False
     if among:

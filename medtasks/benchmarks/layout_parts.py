@@ -12,6 +12,13 @@ from medtasks.metrics.item_metrics import ErrorRate
 HEADLINE = "headline"
 """The table of headline scores; no other table may have the name."""
 
+_PROMPTS_NOTE = (
+    "Spread: standard deviation of the scores under different prompts, corrected for "
+    "sampling noise; 0 means that the prompt has no effect. The standard error of one prompt's "
+    "score is about a quarter of its interval's width. Worst and best prompt: chosen on one "
+    "half of the clusters and scored on the other."
+)
+
 HARMS = "could harm a patient"
 """The leaderboard's remark on errors that could do so if they go unnoticed."""
 
@@ -66,21 +73,13 @@ def prompt_sensitivity(
         "prompt-sensitivity",
         "Paraphrased prompts",
         (*over_prompts, *by_prompt),
-        note="Spread: standard deviation of the scores under different prompts, corrected for "
-        "sampling noise; 0 means that the prompt has no effect. The standard error of one prompt's "
-        "score is about a quarter of its interval's width. Worst and best prompt: chosen on one "
-        "half of the clusters and scored on the other.",
+        note=_PROMPTS_NOTE,
     )
+    ranks_title = "Rank under each prompt, from 0 (best) to 1 (last)"
     plots = (
         Plot("prompt-sensitivity", table.title, "bars", over_prompts),
         Plot("prompts", "Score under each prompt", "bars", by_prompt, chance=True),
-        Plot(
-            "prompt-ranks",
-            "Rank under each prompt, from 0 (best) to 1 (last)",
-            "heatmap",
-            by_prompt,
-            ranks=True,
-        ),
+        Plot("prompt-ranks", ranks_title, "heatmap", by_prompt, ranks=True),
     )
     return table, plots
 
