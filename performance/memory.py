@@ -38,7 +38,7 @@ def run(output: Path) -> dict[str, int]:
     from medtasks.adapters._requests import ChatRequest, plan_batches
 
     from medtasks.catalog.contents import task_directory
-    from medtasks.harness import evaluation
+    from medtasks.harness import collection
     from medtasks.runs.replies import Reply
 
     peaks: dict[str, int] = {}
@@ -70,7 +70,7 @@ def run(output: Path) -> dict[str, int]:
         peaks[STAGES[2]] = peak()
         return collect_run(*arguments)
 
-    collect_run, evaluation.collect_run = evaluation.collect_run, collected
+    collect_run, collection.collect_run = collection.collect_run, collected
     tasks = {"include_path": str(task_directory()), "include_defaults": False}
     TaskManager("WARNING", **tasks)  # the hook wraps the evaluator
     evaluator.simple_evaluate(
