@@ -94,29 +94,35 @@ class LetterTokens:
         end = _end_of_text(row, text, text_of)
         first = _start_of_answer(row[:end], text, text_of)
         unrounded: list[float] = []
-        mean: float | None = None
-        if first < end:
-            exact_mean = math.exp(math.fsum(chosen[first:end]) / (end - first))
-            mean = round(exact_mean, 2)
-            unrounded.append(exact_mean)
+        mean = _mean_probability(chosen[first:end])
+        if mean is not None:
+            unrounded.append(mean)
+            mean = round(mean, 2)
         letters: list[Letter] = []
         for step, token in enumerate(row[:end]):
             letter = self.tokens.get(token)
             if letter is None or letter not in options:
                 continue
             share_of_letter = dict(zip(LETTERS, shares[step], strict=True))
-            option_shares = {option: share_of_letter.get(option, 0.0) for option in options}
-            mass = math.fsum(option_shares.values())
+            option_shares = [share_of_letter.get(option, 0.0) for option in options]
+            mass = math.fsum(option_shares)
             if not mass:
                 continue
+            relative_shares = [share / mass for share in option_shares]
+            unrounded += [*relative_shares, mass]
             percents: dict[str, float] = {}
-            for option, share in option_shares.items():
-                unrounded.append(share / mass)
-                percents[option] = round(share / mass, 2)
-            unrounded.append(mass)
+            for option, share in zip(options, relative_shares, strict=True):
+                percents[option] = round(share, 2)
             letters.append(Letter(len(text_of(row[:step])), letter, percents, round(mass, 2)))
         is_close = any(_may_round_either_way(share) for share in unrounded)
         return Probabilities(mean, tuple(letters)), is_close
+
+
+def _mean_probability(log_probabilities: Sequence[float]) -> float | None:
+    """The geometric mean of the tokens' probabilities; None without tokens."""
+    if not log_probabilities:
+        return None
+    return math.exp(math.fsum(log_probabilities) / len(log_probabilities))
 
 
 def _end_of_text(row: Sequence[int], text: str, text_of: Callable[[Sequence[int]], str]) -> int:
@@ -141,6 +147,7 @@ def _start_of_answer(row: Sequence[int], text: str, text_of: Callable[[Sequence[
 
 
 def _may_round_either_way(share: float) -> bool:
+    """Whether ``share`` is within `EDGE` of the middle between two whole percents."""
     return abs(100 * share % 1 - 0.5) < 100 * EDGE
 
 
@@ -300,9 +307,7 @@ class Decoder:
         in_thought = self._answer_text.begins_in_thought(prompt)
         text_of = functools.partial(self._answer_text.text_of, in_thought=in_thought)
         end = self._end_of_answer(row)
-        tokens = row if end is None else row[: end + 1]
-        while end is None and tokens and tokens[-1] == self._tokenizer.pad_token_id:
-            tokens = tokens[:-1]  # it reached a stop string before other rows ended
+        tokens = self._without_padding(row) if end is None else row[: end + 1]
         full_text = text_of(tokens)
         text = cut_at_stop(full_text, settings.until)
         is_complete = end is not None or text != full_text
@@ -314,6 +319,13 @@ class Decoder:
         )
         is_tied = is_close or any(record.ties[: len(tokens)])
         return replace(reply, probabilities=probabilities), is_tied
+
+    def _without_padding(self, row: list[int]) -> list[int]:
+        """The tokens of a row that reached a stop string, perhaps before other rows ended."""
+        length = len(row)
+        while length and row[length - 1] == self._tokenizer.pad_token_id:
+            length -= 1
+        return row[:length]
 
     def _end_of_answer(self, row: list[int]) -> int | None:
         """The position of the first token that ends an answer; None if there is none."""

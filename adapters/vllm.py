@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import ConfigDict, ValidationError
-
-from medtasks.core.errors import (
-    DataError,
-    MedtasksError,
-    UsageError,
-    exit_with_sentence,
-    first_line,
-)
-from medtasks.core.schema import first_problem
-from medtasks.harness.model_facts import adapter_facts, fingerprint_of
+from medtasks.core.errors import DataError, UsageError, exit_with_sentence, first_line
 from medtasks.runs.replies import Probabilities, Reply
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
@@ -28,31 +17,23 @@ from ._decoding import LETTERS, LetterTokens
 from ._messages import Messages, media_in, read_messages
 from ._pixels import content_hash
 from ._requests import ChatRequest, sample_seed
-from ._settings import Count, GeneratingArguments, GenerationSettings
+from ._settings import GenerationSettings
+from ._vllm_engine import (
+    VLLMArguments,
+    engine_arguments,
+    engine_facts,
+    load_engine,
+    lora_request,
+    number_of_gpus,
+    placeholder_tokens,
+)
 
 PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once; prepared, they have some 10 MB each."""
-MOST_PICTURES = 64
-"""Per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames."""
 NAMED = 128
 """Most tokens whose log-probabilities vLLM returns at every step; five letters have about 100."""
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
-
-
-class VLLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vllm``.
-
-    All others are passed to ``vllm.LLM`` (``tensor_parallel_size``, ``quantization``,
-    ``max_model_len``, …); a dictionary is written as JSON: ``limit_mm_per_prompt={"image": 128}``.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    # requests passed to the engine at once, which schedules them by itself
-    batch_size: Count = 512
-    # directory of a LoRA adapter
-    lora: str | None = None
 
 
 class MedtasksVLLM(GeneratingAdapter):
@@ -67,6 +48,7 @@ class MedtasksVLLM(GeneratingAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
+        """Start the engine with `VLLMArguments`; an error ends the process with one sentence."""
         settings = VLLMArguments.read(arguments)
         super().__init__(settings)
         if self.world_size > 1:
@@ -74,24 +56,17 @@ class MedtasksVLLM(GeneratingAdapter):
                 f"{self.world_size} processes were launched, but vLLM uses all GPUs from one; "
                 "start it without a launcher and set tensor_parallel_size."
             )
-        engine = _engine_arguments(settings.model_extra or {})
-        self._model = _load_model(settings, engine)
-        self._lora_request = _lora_request(settings.lora)
-        self._facts = _facts(settings, engine, self._model)
+        engine = engine_arguments(settings.model_extra or {})
+        self._model = load_engine(settings, engine)
+        self._lora_request = lora_request(settings.lora)
+        self._facts = engine_facts(settings, engine, self._model)
         self._tokenizer = self._model.get_tokenizer()
         self._letters = LetterTokens(self._tokenizer)
         self._answer_text = AnswerText(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
-        tensor_parallel = int(engine.get("tensor_parallel_size") or 1)
-        pipeline_parallel = int(engine.get("pipeline_parallel_size") or 1)
-        self.devices = tensor_parallel * pipeline_parallel
+        self._placeholders = placeholder_tokens(self._model)
+        self.devices = number_of_gpus(engine)
         self._usage = dict.fromkeys(COUNTERS, 0)
-        config = self._model.llm_engine.vllm_config.model_config.hf_config
-        self._placeholders: set[int] = set()
-        for modality in ("image", "video"):
-            token = getattr(config, f"{modality}_token_id", None)
-            if token is not None:
-                self._placeholders.add(token)
 
     def clean(self) -> None:
         """Stop the engine; the harness calls this once it has all answers."""
@@ -107,21 +82,35 @@ class MedtasksVLLM(GeneratingAdapter):
             )
         replies: list[Reply] = []
         for portion, messages in self._portions(requests):
-            sampling = [self._sampling(settings, request) for request in portion]
-            try:
-                outputs = self._model.chat(
-                    messages, sampling, use_tqdm=False, lora_request=self._lora_request
-                )
-            # raised for prompts that are too long or have too many pictures
-            except ValueError as error:
-                raise DataError(f"vLLM refused a request: {first_line(error)}") from error
+            outputs = self._outputs(portion, messages, settings)
             for output, request in zip(outputs, portion, strict=True):
                 replies.append(self._reply(output, request, settings))
+        self._usage = self._counts_of_engine()
+        return replies
+
+    def _outputs(
+        self,
+        requests: Sequence[ChatRequest],
+        messages: Sequence[Messages],
+        settings: GenerationSettings,
+    ) -> Sequence[Any]:
+        """vLLM's outputs for requests with these messages, in order."""
+        sampling = [self._sampling(settings, request) for request in requests]
+        try:
+            outputs: Sequence[Any] = self._model.chat(
+                messages, sampling, use_tqdm=False, lora_request=self._lora_request
+            )
+        # raised for prompts that are too long or have too many pictures
+        except ValueError as error:
+            raise DataError(f"vLLM refused a request: {first_line(error)}") from error
+        return outputs
+
+    def _counts_of_engine(self) -> dict[str, int]:
+        """The engine's `COUNTERS` since it started, each summed over its processes."""
         counts: Counter[str] = Counter()
         for metric in self._model.get_metrics():
             counts[metric.name] += getattr(metric, "value", 0)
-        self._usage = {name: int(counts[f"vllm:{name}"]) for name in COUNTERS}
-        return replies
+        return {name: int(counts[f"vllm:{name}"]) for name in COUNTERS}
 
     def _portions(
         self, batch: Sequence[ChatRequest]
@@ -135,12 +124,7 @@ class MedtasksVLLM(GeneratingAdapter):
         pictures_of_portion: set[str] = set()
         for request in batch:
             messages = read_messages(request.messages(self.task_dict), self._arguments)
-            pictures: set[str] = set()
-            for part in media_in(messages, "image"):
-                part["uuid"] = content_hash([part["image"]]).hex()
-                part["type"] = "image_pil"
-                part["image_pil"] = part.pop("image")
-                pictures.add(part["uuid"])
+            pictures = _identify_pictures(messages)
             if portion and len(pictures_of_portion | pictures) > PICTURES_AT_ONCE:
                 yield portion, messages_of_portion
                 portion, messages_of_portion, pictures_of_portion = [], [], set()
@@ -170,9 +154,12 @@ class MedtasksVLLM(GeneratingAdapter):
         )
 
     def _recorded_probabilities(self, options: Sequence[str]) -> dict[str, Any]:
-        """vLLM's settings that record the probabilities of the options' letters."""
+        """vLLM's settings that record the probabilities of the options' letters.
+
+        Without options, only the generated tokens' are recorded; with speculative decoding, none.
+        """
         engine = self._model.llm_engine
-        if engine.vllm_config.speculative_config is not None:  # it records none
+        if engine.vllm_config.speculative_config is not None:
             return {}
         vocabulary = engine.model_config.get_vocab_size()
         tokens: list[int] = []
@@ -180,11 +167,12 @@ class MedtasksVLLM(GeneratingAdapter):
             if letter in options and token < vocabulary:
                 tokens.append(token)
         if not tokens:
-            return {"logprobs": 0}
-        # the rarest are the last
+            return {"logprobs": 0}  # only that of each generated token
+        # tokenizers number frequent tokens first, so this leaves out the rarest
         return {"logprob_token_ids": tokens[:NAMED]}
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
+        """The reply in vLLM's output for a request, with probabilities and numbers of tokens."""
         completion = output.outputs[0]
         prompt = output.prompt_token_ids or ()
         if completion.finish_reason not in ("stop", "length"):
@@ -206,78 +194,15 @@ class MedtasksVLLM(GeneratingAdapter):
         )
 
 
-def _engine_arguments(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of ``vllm.LLM``: our defaults and the user's."""
-    engine: dict[str, Any] = {"limit_mm_per_prompt": {"image": MOST_PICTURES}}
-    for name, value in extra.items():
-        engine[name] = value
-        # the harness's parser leaves dictionaries as text
-        if isinstance(value, str) and value.startswith("{"):
-            try:
-                engine[name] = json.loads(value)
-            except ValueError as error:
-                raise UsageError(
-                    f"{name} is {value!r}, which is not valid JSON ({error})."
-                ) from error
-    if engine.get("data_parallel_size", 1) != 1:
-        raise UsageError(
-            f"data_parallel_size is {engine['data_parallel_size']}, but vLLM's offline API runs "
-            "one replica; set tensor_parallel_size, or start vllm serve --data-parallel-size and "
-            "use --model async_openai."
-        )
-    return engine
-
-
-def _load_model(arguments: VLLMArguments, engine: Mapping[str, Any]) -> Any:
-    try:
-        from vllm import LLM
-    except ImportError as error:
-        raise UsageError(
-            f"vLLM cannot be imported ({first_line(error)}), expected what "
-            "pip install 'medtasks[vllm]' installs."
-        ) from error
-    name = arguments.pretrained
-    try:
-        return LLM(
-            model=name,
-            seed=arguments.seed % 2**31,
-            disable_log_stats=False,
-            enable_lora=arguments.lora is not None,
-            **engine,
-        )
-    except Exception as error:  # vLLM, transformers and drivers raise many types
-        # the first line of a validation error is only a count
-        reason = first_problem(error) if isinstance(error, ValidationError) else first_line(error)
-        raise MedtasksError(f"{name}: vLLM cannot serve it: {reason}") from error
-
-
-def _lora_request(directory: str | None) -> Any:
-    if directory is None:
-        return None
-    from vllm.lora.request import LoRARequest
-
-    return LoRARequest("adapter", 1, directory)
-
-
-def _facts(arguments: VLLMArguments, engine: Mapping[str, Any], model: Any) -> dict[str, Any]:
-    """JSON-serializable facts about checkpoint and engine."""
-    import vllm
-
-    config = model.llm_engine.vllm_config.model_config
-    fingerprint = fingerprint_of(arguments.pretrained)
-    revision = engine.get("revision")
-    if not fingerprint:  # from the hub, so the commit is known
-        revision = getattr(config.hf_config, "_commit_hash", None) or revision
-    return {
-        "pretrained": arguments.pretrained,
-        "revision": revision,
-        **fingerprint,
-        "lora": adapter_facts(arguments.lora),
-        "architecture": config.architectures[0],
-        "dtype": str(config.dtype).removeprefix("torch."),
-        "engine": dict(sorted(engine.items())),
-        "vllm": vllm.__version__,
-    }
+def _identify_pictures(messages: Messages) -> set[str]:
+    """Give each picture in ``messages`` the form that vLLM takes; return the pictures' ids."""
+    pictures: set[str] = set()
+    for part in media_in(messages, "image"):
+        part["uuid"] = content_hash([part["image"]]).hex()
+        part["type"] = "image_pil"
+        part["image_pil"] = part.pop("image")
+        pictures.add(part["uuid"])
+    return pictures
 
 
 def probabilities(
@@ -291,10 +216,7 @@ def probabilities(
 
     They are the model's own, before penalties and sampling settings.
     """
-    tokens = list(completion.token_ids)
-    stopped_at_text = isinstance(completion.stop_reason, str)
-    if completion.finish_reason == "stop" and not stopped_at_text:
-        tokens = tokens[:-1]  # without the token that ends the answer
+    tokens = _answer_tokens(completion)
     steps = list(completion.logprobs or ())[: len(tokens)]
     if len(steps) < len(tokens):
         return None
@@ -302,11 +224,27 @@ def probabilities(
     shares: list[list[float]] = []
     for token, candidates in zip(tokens, steps, strict=True):
         chosen.append(candidates[token].logprob)
-        share_of_letter = dict.fromkeys(LETTERS, 0.0)
         if token in letters.tokens:
-            for candidate, estimate in candidates.items():
-                if candidate in letters.tokens:
-                    share_of_letter[letters.tokens[candidate]] += math.exp(estimate.logprob)
-        shares.append([*share_of_letter.values()])
+            shares.append(_letter_shares(candidates, letters))
+        else:
+            shares.append([0.0] * len(LETTERS))
     result, _ = letters.probabilities(tokens, text, text_of, chosen, shares, options)
     return result
+
+
+def _answer_tokens(completion: Any) -> list[int]:
+    """The tokens of a completion of vLLM, without the token that ended the answer if one did."""
+    tokens = list(completion.token_ids)
+    stopped_at_text = isinstance(completion.stop_reason, str)
+    if completion.finish_reason == "stop" and not stopped_at_text:
+        return tokens[:-1]
+    return tokens
+
+
+def _letter_shares(candidates: Mapping[int, Any], letters: LetterTokens) -> list[float]:
+    """The probability of each of `LETTERS` among the recorded candidates for a token."""
+    share_of_letter = dict.fromkeys(LETTERS, 0.0)
+    for candidate, estimate in candidates.items():
+        if candidate in letters.tokens:
+            share_of_letter[letters.tokens[candidate]] += math.exp(estimate.logprob)
+    return [*share_of_letter.values()]
