@@ -56,6 +56,7 @@ class MatchedPredictions:
         return lines
 
     def _notes_on_unused(self) -> list[str]:
+        """Notes on predictions that are left out, one per reason."""
         left_out = {
             "no document matches": self.unmatched,
             "its reference answer is not its document's": self.strange,
@@ -143,30 +144,12 @@ def join(
             places.
     """
     index = DocumentIndex(documents)
+    candidates = _candidates(predictions, index, tasks)
     answered: _BySample = {sample_id: [] for sample_id in index.by_id}
-    by_shared_key: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
-    unmatched: list[Prediction] = []
-    strange: list[Prediction] = []
-    of_other_tasks: list[Prediction] = []
-    for prediction in predictions:
-        if tasks and "task" in prediction.keys and prediction.keys["task"] not in tasks:
-            of_other_tasks.append(prediction)
-            continue
-        matching = index.matching(prediction)
-        fitting = [
-            sample_id for sample_id in matching if index.has_reference(sample_id, prediction)
-        ]
-        if not matching:
-            unmatched.append(prediction)
-        elif not fitting:
-            strange.append(prediction)
-        elif len(fitting) == 1:
-            answered[fitting[0]].append(prediction)
-        else:
-            by_shared_key[tuple(fitting)].append(prediction)
-
+    for sample_id, own_predictions in candidates.by_sample.items():
+        answered[sample_id] += own_predictions
     ambiguous: set[str] = set()
-    for sharing, sharing_predictions in by_shared_key.items():
+    for sharing, sharing_predictions in candidates.by_shared_key.items():
         sample_ids = _answer_in_order(sharing, sharing_predictions, index, answered)
         if len(sample_ids) > 1:
             ambiguous.update(sample_ids)
@@ -174,14 +157,55 @@ def join(
     repeated = _answer_repeated_rows(answered, index)
     return MatchedPredictions(
         missing=[sample_id for sample_id, several in answered.items() if not several],
-        unmatched=unmatched,
-        strange=strange,
+        unmatched=candidates.unmatched,
+        strange=candidates.strange,
         duplicates=duplicates,
         ambiguous=[sample_id for sample_id in answered if sample_id in ambiguous],
         repeated=repeated,
         answered={sample_id: several for sample_id, several in answered.items() if several},
-        of_other_tasks=of_other_tasks,
+        of_other_tasks=candidates.of_other_tasks,
     )
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Predictions by the samples that they fit, each looked at alone.
+
+    ``by_sample`` are those that fit one sample, ``by_shared_key`` those that fit several equally
+    well, by the ids of these samples. The other fields are as in `MatchedPredictions`.
+    """
+
+    by_sample: _BySample = field(default_factory=lambda: defaultdict(list))
+    by_shared_key: dict[tuple[str, ...], list[Prediction]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    unmatched: list[Prediction] = field(default_factory=list)
+    strange: list[Prediction] = field(default_factory=list)
+    of_other_tasks: list[Prediction] = field(default_factory=list)
+
+
+def _candidates(
+    predictions: Sequence[Prediction], index: DocumentIndex, tasks: Collection[str]
+) -> _Candidates:
+    """The predictions sorted by the samples that each fits."""
+    candidates = _Candidates()
+    for prediction in predictions:
+        if tasks and "task" in prediction.keys and prediction.keys["task"] not in tasks:
+            candidates.of_other_tasks.append(prediction)
+            continue
+        matching = index.matching(prediction)
+        fitting = [
+            sample_id for sample_id in matching if index.has_reference(sample_id, prediction)
+        ]
+        if not matching:
+            candidates.unmatched.append(prediction)
+        elif not fitting:
+            candidates.strange.append(prediction)
+        elif len(fitting) == 1:
+            candidates.by_sample[fitting[0]].append(prediction)
+        else:
+            candidates.by_shared_key[tuple(fitting)].append(prediction)
+    return candidates
 
 
 def _answer_in_order(
@@ -202,17 +226,22 @@ def _answer_in_order(
     # a join of equal keys repeats each response for each of the samples
     is_joined = len(predictions) > len(sample_ids) and len(answers) == 1
     if len(predictions) != len(sample_ids) and not is_joined:
-        keys = predictions[0].keys
-        raise DataError(
-            f"{predictions[0].where}: {len(predictions)} prediction(s) for img_id "
-            f"{shown(keys['img_id'])} and question {shown(keys['question'])}, expected "
-            f"{len(sample_ids)}, as that many samples share these keys ({', '.join(sample_ids)}); "
-            "give the sample_id of each in layout jsonl or csv."
-        )
+        raise _wrong_number(predictions, sample_ids)
     for number, prediction in enumerate(predictions):
         sample_id = sample_ids[min(number, len(sample_ids) - 1)]
         answered[sample_id].append(prediction)
     return sample_ids
+
+
+def _wrong_number(predictions: Sequence[Prediction], sample_ids: Sequence[str]) -> DataError:
+    """The error of samples that share a key, but do not have one prediction each."""
+    keys = predictions[0].keys
+    return DataError(
+        f"{predictions[0].where}: {len(predictions)} prediction(s) for img_id "
+        f"{shown(keys['img_id'])} and question {shown(keys['question'])}, expected "
+        f"{len(sample_ids)}, as that many samples share these keys ({', '.join(sample_ids)}); "
+        "give the sample_id of each in layout jsonl or csv."
+    )
 
 
 def _duplicates(answered: _BySample) -> list[Prediction]:
