@@ -13,6 +13,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.importers.predictions import Prediction
 from medtasks.judge.families import family_warnings
+from medtasks.judge.pipeline import Question
 from medtasks.judge.questions import judged_samples, questions_of
 from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.manifest import RubricFacts
@@ -45,12 +46,7 @@ def with_given_verdicts(
         UsageError: no task is judged, or no prediction has a verdict.
     """
     tasks_of_rubrics = _tasks_of_rubrics(samples)
-    if not tasks_of_rubrics:
-        raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
-    if not _has_verdict(answered):
-        raise UsageError(
-            "no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out."
-        )
+    _require_verdicts(samples, tasks_of_rubrics, answered)
     settings = {judge.name: {"model": judge.name, IMPORTED: judge.layout}}
     warnings = family_warnings([judge.name], [judge.model])
     judged = dict(samples)
@@ -58,10 +54,7 @@ def with_given_verdicts(
     for name, tasks in tasks_of_rubrics.items():
         rubric = load_rubric(name)
         questions = questions_of(judged, tasks, rubric)
-        verdicts: dict[str, Verdict] = {}
-        for question in questions:
-            predictions = answered.get(question.document["sample_id"], ())
-            verdicts[question.name] = _given_verdict(predictions, rubric, question.document)
+        verdicts = _verdicts_on(questions, answered, rubric)
         judged, facts[name] = judged_samples(
             judged,
             facts,
@@ -76,8 +69,24 @@ def with_given_verdicts(
     return judged, facts
 
 
+def _require_verdicts(
+    samples: Mapping[str, list[Sample]],
+    tasks_of_rubrics: Mapping[str, list[str]],
+    answered: Mapping[str, Sequence[Prediction]],
+) -> None:
+    """Refuse predictions without verdicts, or for tasks that are not judged."""
+    if not tasks_of_rubrics:
+        raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
+    for predictions in answered.values():
+        if any(prediction.verdict for prediction in predictions):
+            return
+    raise UsageError(
+        "no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out."
+    )
+
+
 def _tasks_of_rubrics(samples: Mapping[str, list[Sample]]) -> dict[str, list[str]]:
-    """The tasks by the first rubric of each."""
+    """The tasks that each rubric scores: those whose first rubric it is."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for task in samples:
         for rubric in load_spec(task).metadata.rubrics[:1]:
@@ -85,11 +94,15 @@ def _tasks_of_rubrics(samples: Mapping[str, list[Sample]]) -> dict[str, list[str
     return tasks
 
 
-def _has_verdict(answered: Mapping[str, Sequence[Prediction]]) -> bool:
-    for predictions in answered.values():
-        if any(prediction.verdict for prediction in predictions):
-            return True
-    return False
+def _verdicts_on(
+    questions: Sequence[Question], answered: Mapping[str, Sequence[Prediction]], rubric: Rubric
+) -> dict[str, Verdict]:
+    """The file's verdict on each question's response, by name of the question."""
+    verdicts: dict[str, Verdict] = {}
+    for question in questions:
+        predictions = answered.get(question.document["sample_id"], ())
+        verdicts[question.name] = _given_verdict(predictions, rubric, question.document)
+    return verdicts
 
 
 def _given_verdict(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -51,9 +51,23 @@ class PredictionFile:
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
     """The scored run of the predictions, from ``store`` if it was scored before.
 
-    What decides the scores is the key: the file, the options, the code and the data. With ``out``,
-    a directory that does not exist yet, the run is scored anew and written there.
+    With ``out``, a directory that does not exist yet, the run is scored anew and written there.
     """
+    key = _store_key(file, store)
+    if out is None:
+        stored = store.read_run(key, own=True)
+        if stored is not None:
+            return stored
+    run = score_predictions(file)
+    if out is not None:
+        write_run(out, run)
+    run = _without_samples(run)
+    store.keep(key, run)
+    return run
+
+
+def _store_key(file: PredictionFile, store: RunStore) -> str:
+    """The key of all that decides the scores: the file, the options, the code and the data."""
     options = [
         file.path.name,
         file.layout,
@@ -66,20 +80,15 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     with reading(file.path, "check the path"):
         check_regular(file.path)
         content = canonical_json([file_sha256(file.path), options, str(current_settings())])
-    key = store.key_of(content, leaf_tasks(file.task), {})
-    if out is None:
-        stored = store.read_run(key, own=True)
-        if stored is not None:
-            return stored
-    run = score_predictions(file)
-    if out is not None:
-        write_run(out, run)
+    return store.key_of(content, leaf_tasks(file.task), {})
+
+
+def _without_samples(run: RunRecord) -> RunRecord:
+    """The run with its scores and comparisons, but without the samples they were computed from."""
     compared = run.comparisons, run.level_gaps
-    run = replace(
+    return replace(
         run, samples={}, made=RunTables({}), kept=compared, problems=run.manifest.problems
     )
-    store.keep(key, run)
-    return run
 
 
 def score_predictions(file: PredictionFile) -> RunRecord:
@@ -110,39 +119,39 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
     predictions, of_other_epochs = _of_epoch(predictions, file)
     documents, problems = _documents_by_task(file.task)
     all_documents = [document for members in documents.values() for document in members]
-    joined = join(predictions, all_documents, documents)
-    if not joined.answered:
-        raise _nothing_matches(file, predictions, joined)
+    matched = join(predictions, all_documents, documents)
+    if not matched.answered:
+        raise _nothing_matches(file, predictions, matched)
     samples: dict[str, list[Sample]] = {}
     facts: dict[str, TaskFacts] = {}
     for task, members in documents.items():
-        scored = _scored_task(task, members, joined, problems)
+        scored = _scored_task(task, members, matched, problems)
         if scored is not None:
             samples[task], facts[task] = scored
     judge: dict[str, RubricFacts] = {}
     if file.verdicts_of is not None:
         imported_judge = ImportedJudge(file.verdicts_of, file.layout, file.model)
-        samples, judge = with_given_verdicts(samples, joined.answered, imported_judge)
+        samples, judge = with_given_verdicts(samples, matched.answered, imported_judge)
     manifest = _manifest(file, sha256, facts, judge, problems)
-    notes = joined.notes
+    notes = matched.notes
     if of_other_epochs:
         number = number_and_places("prediction", of_other_epochs)
         notes.append(f"left out, because of another epoch: {number}")
-    counts = {**joined.counts, "of_other_epochs": len(of_other_epochs)}
+    counts = {**matched.counts, "of_other_epochs": len(of_other_epochs)}
     run = RunRecord.scored(manifest, samples)
     return replace(run, notes=tuple(notes), predictions=counts)
 
 
 def _nothing_matches(
-    file: PredictionFile, predictions: Sequence[Prediction], joined: MatchedPredictions
+    file: PredictionFile, predictions: Sequence[Prediction], matched: MatchedPredictions
 ) -> DataError:
     """The error of a file of which no prediction matches a document."""
-    of_the_task = len(predictions) - len(joined.of_other_tasks)
+    of_the_task = len(predictions) - len(matched.of_other_tasks)
     except_reference = ""
-    if joined.strange:
+    if matched.strange:
         except_reference = (
-            f" ({len(joined.strange):,} match except for the reference answer, such as "
-            f"{joined.strange[0].where})"
+            f" ({len(matched.strange):,} match except for the reference answer, such as "
+            f"{matched.strange[0].where})"
         )
     return DataError(
         f"{file.path.name}: none of its {of_the_task} predictions matches a document of "
@@ -152,7 +161,7 @@ def _nothing_matches(
 
 
 def _scored_task(
-    task: str, documents: Sequence[Document], joined: MatchedPredictions, problems: list[str]
+    task: str, documents: Sequence[Document], matched: MatchedPredictions, problems: list[str]
 ) -> tuple[list[Sample], TaskFacts] | None:
     """The scored samples of a task and the facts for the manifest; None without a prediction.
 
@@ -161,7 +170,7 @@ def _scored_task(
     spec = load_spec(task)
     samples, replies = [], []
     for document in documents:
-        predictions = joined.answered.get(document["sample_id"])
+        predictions = matched.answered.get(document["sample_id"])
         if predictions:
             reply = predictions[0].reply
             replies.append(reply)
@@ -183,6 +192,24 @@ def _manifest(
     judge: Mapping[str, RubricFacts],
     problems: Sequence[str],
 ) -> RunManifest:
+    """The manifest of a run of the scored tasks, whose ``facts`` are passed."""
+    benchmarks = sorted({task.benchmark for task in facts.values()})
+    return RunManifest(
+        created=now(),
+        processes=1,
+        versions=versions(),
+        model=_origin(file, sha256),
+        settings={},
+        tasks=dict(facts),
+        groups=_scored_groups(file.task, facts),
+        data={benchmark: data_facts(benchmark) for benchmark in benchmarks},
+        judge=dict(judge),
+        problems=tuple(problems),
+    )
+
+
+def _origin(file: PredictionFile, sha256: str) -> dict[str, object]:
+    """Where the responses are from, as the manifest has it in place of a model's options."""
     origin: dict[str, object] = {
         "model": file.model,
         "predictions": file.path.name,
@@ -191,30 +218,37 @@ def _manifest(
     }
     if file.epoch is not None:
         origin["epoch"] = file.epoch
+    return origin
+
+
+def _scored_groups(task: str, scored: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The groups in a task or group with their tasks, both only as far as they were ``scored``."""
     groups: dict[str, tuple[str, ...]] = {}
-    for group in inner_groups(file.task):
-        members = tuple(task for task in leaf_tasks(group) if task in facts)
+    for group in inner_groups(task):
+        members = tuple(leaf for leaf in leaf_tasks(group) if leaf in scored)
         if members:
             groups[group] = members
-    benchmarks = sorted({task.benchmark for task in facts.values()})
-    return RunManifest(
-        created=now(),
-        processes=1,
-        versions=versions(),
-        model=origin,
-        settings={},
-        tasks=dict(facts),
-        groups=groups,
-        data={benchmark: data_facts(benchmark) for benchmark in benchmarks},
-        judge=dict(judge),
-        problems=tuple(problems),
-    )
+    return groups
 
 
 def _of_epoch(
     predictions: Sequence[Prediction], file: PredictionFile
 ) -> tuple[Sequence[Prediction], Sequence[Prediction]]:
     """The predictions of the epoch that counts, and those of the others."""
+    _check_epoch(predictions, file)
+    if file.epoch is None:
+        return predictions, ()
+    chosen, left_out = [], []
+    for prediction in predictions:
+        if prediction.epoch == file.epoch:
+            chosen.append(prediction)
+        else:
+            left_out.append(prediction)
+    return chosen, left_out
+
+
+def _check_epoch(predictions: Sequence[Prediction], file: PredictionFile) -> None:
+    """Refuse a log of several epochs of which none is chosen, or without the chosen one."""
     epochs = sorted(
         {prediction.epoch for prediction in predictions if prediction.epoch is not None}
     )
@@ -225,22 +259,15 @@ def _of_epoch(
                 f"{file.path.name}: has several responses to a question, those of the epochs "
                 f"{names}; choose one with --epoch {epochs[0]} (in Python: epoch={epochs[0]})."
             )
-        return predictions, ()
-    if file.epoch not in epochs:
+    elif file.epoch not in epochs:
         raise UsageError(
             f"{file.path.name}: has {_epochs_in_words(epochs, names)}, expected epoch "
             f"{file.epoch}; choose another, or none."
         )
-    chosen, left_out = [], []
-    for prediction in predictions:
-        if prediction.epoch == file.epoch:
-            chosen.append(prediction)
-        else:
-            left_out.append(prediction)
-    return chosen, left_out
 
 
 def _epochs_in_words(epochs: Sequence[int], names: str) -> str:
+    """The epochs that a log has, of which ``names`` are the first."""
     if not epochs:
         return "no epochs"
     if len(epochs) == 1:
