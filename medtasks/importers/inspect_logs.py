@@ -41,12 +41,22 @@ def read_inspect(path: Path) -> Iterator[Prediction]:
 
 
 def _samples(path: Path) -> Iterator[SourceRow]:
+    """The samples of a log, with their places."""
     if first_bytes(path) == ZIP_MARK:
-        with open_archive(path) as archive:
-            for name in sorted(archive.namelist()):
-                if name.startswith("samples/") and name.endswith(".json"):
-                    yield from read_json(_member(path, archive, name), f"{path.name}/{name}")
-        return
+        return _samples_in_archive(path)
+    return _samples_in_json(path)
+
+
+def _samples_in_archive(path: Path) -> Iterator[SourceRow]:
+    """The samples of an ``.eval`` archive, each of which is a member."""
+    with open_archive(path) as archive:
+        for name in sorted(archive.namelist()):
+            if name.startswith("samples/") and name.endswith(".json"):
+                yield from read_json(_member(path, archive, name), f"{path.name}/{name}")
+
+
+def _samples_in_json(path: Path) -> Iterator[SourceRow]:
+    """The samples of a ``.json`` log, which has them in a list."""
     samples = next(read_jsonl(path)).row.get("samples")
     if not isinstance(samples, list):
         problem = "has no list `samples`, so it is not an Inspect log; choose another layout."
@@ -59,8 +69,11 @@ def _samples(path: Path) -> Iterator[SourceRow]:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member, unpacked here if it is in Zstandard, as Inspect writes it:
-    ``zipfile`` reads that from Python 3.14."""
+    """The content of a member of the archive.
+
+    Members in Zstandard, as Inspect writes them, are unpacked here: ``zipfile`` reads them only
+    from Python 3.14 on.
+    """
     member = archive.getinfo(name)
     if member.compress_type != _ZSTANDARD:
         return read_member(archive, name)
@@ -86,24 +99,16 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _of_sample(row: Row, where: Where) -> Prediction:
-    """A sample is identified by ``sample_id`` in its metadata, its id or its input."""
-    keys, epoch = _keys(row), _epoch(row, where)
-    output = {} if row.get("output") is None else row["output"]  # null if the model was not asked
-    choices = output.get("choices") if isinstance(output, dict) else None
-    if not isinstance(output, dict) or not isinstance(choices, list | None):
-        raise wrong(where, "output", output, "the model's output with a list `choices`")
-    choice = choices[0] if choices else {}
-    message = choice.get("message", {}) if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise wrong(where, "output.choices[0]", choice, "an object with the model's `message`")
-
+    """The prediction in a sample, with what identifies the sample and how the response ended."""
+    keys = _keys(row)
+    epoch = _epoch(row, where)
+    output = _output(row, where)
+    choice = _first_choice(output, where)
     finish = finish_in(choice, where, "stop_reason")
     failure = _failure(row, output)
     if failure is None and is_blocked(finish):
         failure = f"{finish}{_explanation(choice)}"
-    response = _text(message.get("content"))
-    if response is None and _generated(output, choice, message):
-        response = ""
+    response = _response(output, choice)
     if failure is None and response is None:
         failure = _limit(row) or "no text in the log"
     if failure is not None:
@@ -111,13 +116,44 @@ def _of_sample(row: Row, where: Where) -> Prediction:
     return prediction(where, keys, response, finish, epoch=epoch)
 
 
+def _output(row: Row, where: Where) -> Row:
+    """The model's output, whose ``choices`` are a list if there are any."""
+    output = row.get("output")
+    if output is None:  # the model was not asked
+        return {}
+    if not isinstance(output, dict) or not isinstance(output.get("choices"), list | None):
+        raise wrong(where, "output", output, "the model's output with a list `choices`")
+    return output
+
+
+def _first_choice(output: Row, where: Where) -> Row:
+    """The first choice of an output, whose ``message`` is an object; empty without a choice."""
+    choices = output.get("choices")
+    choice = choices[0] if choices else {}
+    if not isinstance(choice, dict) or not isinstance(choice.get("message", {}), dict):
+        raise wrong(where, "output.choices[0]", choice, "an object with the model's `message`")
+    return choice
+
+
+def _response(output: Row, choice: Row) -> str | None:
+    """The text of the answer; empty if the model generated something else, None if nothing."""
+    message = choice.get("message", {})
+    response = _text(message.get("content"))
+    if response is None and _generated(output, choice, message):
+        return ""
+    return response
+
+
 def _keys(row: Row) -> dict[str, str]:
-    target, metadata, name = row.get("target"), row.get("metadata"), row.get("id")
+    """What identifies the sample: ``sample_id`` in its metadata, its id, its input and target."""
+    target = row.get("target")
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
     keys = identifying_texts({"question": _question(row), "target": target}, target="target")
+    metadata = row.get("metadata")
     if isinstance(metadata, dict):
         keys |= identifying_texts(metadata)
+    name = row.get("id")
     if not isinstance(name, bool) and isinstance(name, str | int):
         keys["id"] = str(name)
     return keys
@@ -136,6 +172,7 @@ def _question(row: Row) -> str | None:
 
 
 def _epoch(row: Row, where: Where) -> int:
+    """The number of the epoch, from 1."""
     epoch = row.get("epoch", 1)
     if type(epoch) is not int or epoch < 1:
         raise wrong(where, "epoch", value_or_null(row, "epoch"), "a whole number from 1")
@@ -176,7 +213,7 @@ def _failure(row: Row, output: Row) -> str | None:
     invalid = row.get("invalidation")
     if invalid is not None:
         reason = invalid.get("reason") if isinstance(invalid, dict) else None
-        return f"invalidated in the log{f' ({reason})' if reason else ''}"
+        return f"invalidated in the log ({reason})" if reason else "invalidated in the log"
     for error in (row.get("error"), output.get("error")):
         if error is not None:
             message = error.get("message") if isinstance(error, dict) else error

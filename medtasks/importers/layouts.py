@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PureWindowsPath
 from typing import Annotated, Any, Literal
 
@@ -62,20 +62,10 @@ def _of_row(
         if column in required and name not in row:
             raise _missing(column, row, where, names)
     response = names["response"]
-    keys = known_texts(
-        row, {column: name for column, name in names.items() if column != "response"}, where
-    )
+    key_columns = {column: name for column, name in names.items() if column != "response"}
+    keys = known_texts(row, key_columns, where)
     if "sample_id" not in keys and not {"img_id", "question"} <= keys.keys():
-        if names["sample_id"] not in row and not {names["img_id"], names["question"]} <= row.keys():
-            raise _missing(
-                "sample_id",
-                row,
-                where,
-                names,
-                f", or both `{names['img_id']}` and `{names['question']}`,",
-            )
-        expected = f"a sample id, or both `{names['img_id']}` and `{names['question']}`"
-        raise wrong(where, names["sample_id"], value_or_null(row, names["sample_id"]), expected)
+        raise _unidentified(row, where, names)
     if _JUDGED & row.keys():
         keys |= known_texts(row, {"target": "answer"}, where)
     verdict = row.get("eval_json")
@@ -85,6 +75,16 @@ def _of_row(
     return prediction(where, keys, text, finish_in(row, where), verdict=verdict)
 
 
+def _unidentified(row: Row, where: Where, names: Mapping[str, str]) -> DataError:
+    """The error of a row that lacks what identifies its sample, as columns or in its cells."""
+    picture_and_question = f"both `{names['img_id']}` and `{names['question']}`"
+    has_columns = {names["img_id"], names["question"]} <= row.keys()
+    if names["sample_id"] not in row and not has_columns:
+        return _missing("sample_id", row, where, names, f", or {picture_and_question},")
+    expected = f"a sample id, or {picture_and_question}"
+    return wrong(where, names["sample_id"], value_or_null(row, names["sample_id"]), expected)
+
+
 def _missing(
     column: str, row: Row, where: Where, names: Mapping[str, str], instead: str = ""
 ) -> DataError:
@@ -92,8 +92,9 @@ def _missing(
     free = [name for name in map(str, row) if name not in names.values()]
     example = free[0] if len(free) == 1 and free[0].isidentifier() else "NAME"
     return DataError(
-        f"{where}: field `{names[column]}` is missing, expected it{instead} among {names_in(row)}; give the file's "
-        f"own name with --column {column}={example} (in Python: columns={{{column!r}: {example!r}}})."
+        f"{where}: field `{names[column]}` is missing, expected it{instead} among "
+        f"{names_in(row)}; give the file's own name with --column {column}={example} "
+        f"(in Python: columns={{{column!r}: {example!r}}})."
     )
 
 
@@ -117,25 +118,43 @@ class _SwiftRow(ReleaseRow):
 
 
 def ms_swift_prediction(row: Row, where: Where) -> Prediction:
-    """From ``response``, or else the assistant's message, which in some files is the reference."""
+    """The prediction in a row.
+
+    The response is ``response``, or else the assistant's message, which is the reference in files
+    that have both.
+    """
     swift_row = parse_row(_SwiftRow, row, where)
-    asked = [message.content for message in swift_row.messages if message.role == "user"]
-    question = (asked[-1] or "").replace("<image>", " ").strip() if asked else ""
+    question = _last_question(swift_row.messages)
     if not question or not is_text(question):
         raise wrong(where, "messages", row["messages"], "a user's message with a question")
     image = swift_row.images[0]
-    path = image.get("path") if isinstance(image, dict) else image
-    # handles both separators: these paths come from other machines
-    stem = PureWindowsPath(path).stem.strip() if is_text(path) else ""
-    if not stem:
+    img_id = _stem(image.get("path") if isinstance(image, dict) else image)
+    if not img_id:
         raise wrong(where, "images[0]", image, "a path that ends in <img_id>.jpg")
     last = swift_row.messages[-1]
     if "response" not in row and last.role != "assistant":
         expected = "the assistant's message at the end, or a field `response`"
         raise wrong(where, "messages", row["messages"], expected)
     response = one_response(where, "response", row.get("response", last.content))
-    keys = {"img_id": stem, "question": question}
+    keys = {"img_id": img_id, "question": question}
     return prediction(where, keys, response, finish_in(row, where))
+
+
+def _last_question(messages: Sequence[_Message]) -> str:
+    """The text of the user's last message without the mark of its image; empty without one."""
+    question = ""
+    for message in messages:
+        if message.role == "user":
+            question = message.content or ""
+    return question.replace("<image>", " ").strip()
+
+
+def _stem(path: object) -> str:
+    """The name of the file at ``path`` without its suffix; empty if it is not a path."""
+    if not is_text(path):
+        return ""
+    # handles both separators: these paths come from other machines
+    return PureWindowsPath(path).stem.strip()
 
 
 # --- lmms-eval ---
@@ -148,9 +167,9 @@ class _Position(ReleaseRow):
 
 
 def lmms_eval_predictions(row: Row, where: Where) -> Iterator[Prediction]:
-    """From the raw responses if they differ from the filtered ones: then the line has ``resps``.
-    Repeats are epochs.
+    """A prediction for each repeat of the question, which is an epoch.
 
+    Responses are the raw ones if they differ from the filtered ones: then the line has ``resps``.
     lmms-eval omits the document, so a line is identified by ``doc_id``, its position among the
     task's documents; with ``target`` and the first medium, matching can detect that the documents
     are different ones.
@@ -169,9 +188,11 @@ def lmms_eval_predictions(row: Row, where: Where) -> Iterator[Prediction]:
 
 
 def vlmevalkit_prediction(row: Row, where: Where) -> Prediction:
-    """``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the
-    sample better, if the dataset has such a column. An empty cell of ``prediction`` is an empty
-    response."""
+    """The prediction in a row; an empty cell of ``prediction`` is an empty response.
+
+    ``index`` is the tool's sample id. ``sample_id``, ``img_id`` and ``image_path`` identify the
+    sample better, if the dataset has such a column.
+    """
     if "prediction" not in row:
         raise wrong(where, "prediction", None, f"it among {names_in(row)}")
     response = row["prediction"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -117,6 +117,7 @@ def _lists_of_objects(row: Row) -> dict[str, list[Row]]:
 
 
 def _numbered(rows: Iterable[Row], file: str) -> Iterator[SourceRow]:
+    """The rows with their places, numbered from 1."""
     for number, row in enumerate(rows, start=1):
         yield SourceRow(Where(file, number, unit="row"), row)
 
@@ -142,7 +143,9 @@ def _read_vlmevalkit(path: Path) -> Iterator[Prediction]:
         return
     for where, row in read_workbook(path):
         prediction = vlmevalkit_prediction(row, where)
-        yield replace(prediction, end=End.CELL_LIMIT) if is_cut(prediction.response) else prediction
+        if is_cut(prediction.response):
+            prediction = replace(prediction, end=End.CELL_LIMIT)
+        yield prediction
 
 
 _TABLES: Mapping[str, Callable[[Path, str], Iterable[SourceRow]]] = {
@@ -187,7 +190,7 @@ def recognise(path: Path) -> str:
             raise UsageError(f"{path}: is {what}, expected a file of predictions; {fix}.")
     if first == _PARQUET:
         return "parquet"
-    layout = _of_archive(path) if first == ZIP_MARK else _of_text(path, encoding_of(first))
+    layout = _layout_of_content(path, first)
     if layout is None:
         raise UsageError(
             f"{path}: its layout is not recognised, expected JSON, JSONL, CSV, Parquet, or a file "
@@ -197,7 +200,15 @@ def recognise(path: Path) -> str:
     return layout
 
 
-def _of_archive(path: Path) -> str | None:
+def _layout_of_content(path: Path, first: bytes) -> str | None:
+    """The layout of an archive or text file, whose ``first`` bytes are passed; None if unknown."""
+    if first == ZIP_MARK:
+        return _layout_of_archive(path)
+    return _layout_of_text(path, encoding_of(first))
+
+
+def _layout_of_archive(path: Path) -> str | None:
+    """The layout of a ZIP archive by its members; None if it is none of ours."""
     with open_archive(path) as archive:
         names = archive.namelist()
     if "xl/workbook.xml" in names:
@@ -210,7 +221,8 @@ def _of_archive(path: Path) -> str | None:
     return None
 
 
-def _of_text(path: Path, encoding: str) -> str | None:
+def _layout_of_text(path: Path, encoding: str) -> str | None:
+    """The layout of a text file by its first two lines; None if it is none of ours."""
     opening = _opening(path, encoding)
     if not opening:
         raise DataError(f"{path}: the file is empty; write or fetch it again.")
@@ -218,14 +230,22 @@ def _of_text(path: Path, encoding: str) -> str | None:
     if first.startswith("["):
         return "json"
     if first.startswith("{"):
-        return _of_object(path, first)
+        return _layout_of_object(path, first)
+    return _layout_of_table(opening)
+
+
+def _layout_of_table(opening: Sequence[str]) -> str | None:
+    """The layout of a table by the names in its header; None if the text is prose."""
     separator, begin = separator_of("\n".join(opening))
     header = opening[1:] if begin else opening[:1]
-    names = {name.strip().strip('"') for line in header for name in line.split(separator)}
+    names: set[str] = set()
+    for line in header:
+        names.update(name.strip().strip('"') for name in line.split(separator))
     if "prediction" in names and (separator == "\t" or "index" in names):
         return "vlmevalkit"
-    is_table = len(names) > 1 and (separator != "\t" or "response" in names)  # prose may have tabs
-    return "csv" if is_table else None
+    if separator == "\t" and "response" not in names:  # prose may have tabs
+        return None
+    return "csv" if len(names) > 1 else None
 
 
 def _opening(path: Path, encoding: str) -> list[str]:
@@ -238,8 +258,8 @@ def _opening(path: Path, encoding: str) -> list[str]:
         return [text.rstrip("\r\n") for text in islice(filter(str.strip, texts), 2)]
 
 
-def _of_object(path: Path, line: str) -> str:
-    """The layout by the first object of a JSON file, which begins with this line."""
+def _layout_of_object(path: Path, line: str) -> str:
+    """The layout of a JSON file by its first object, which begins with ``line``."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):  # several lines, or damaged

@@ -88,8 +88,10 @@ def prediction(
     finish: str | None = None,
     **more: Any,
 ) -> Prediction:
-    """The prediction with this response, failed if it is None or ``finish`` says that a filter
-    withheld it; ``more`` are further fields."""
+    """The prediction with this response; ``more`` are further fields.
+
+    It is failed if the response is None or ``finish`` says that a filter withheld it.
+    """
     if is_blocked(finish):
         return Prediction(where, keys, "", failed=finish, **more)
     if response is None:
@@ -103,6 +105,7 @@ def is_blocked(finish: str | None) -> bool:
 
 
 def _reason(finish: str | None) -> str:
+    """The reason in the spelling of `_ENDS` and `_BLOCKED`."""
     return (finish or "").strip().lower()
 
 
@@ -150,8 +153,10 @@ def finish_in(row: Row, where: Where, field: str = "finish_reason") -> str | Non
 
 
 def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str, str]:
-    """The texts of the ``columns``, by the key that each is, stripped; without those that are
-    missing, null or empty."""
+    """The stripped texts of the ``columns``, which maps keys to the names of columns.
+
+    Cells that are missing, null or empty are left out.
+    """
     texts = {}
     for key, column in columns.items():
         value = row.get(column)
@@ -161,8 +166,10 @@ def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str,
 
 
 def identifying_texts(row: Row, **fields: str) -> dict[str, str]:
-    """The texts in another tool's row that identify its sample, stripped; ``fields`` are further
-    names of its fields, by our keys."""
+    """The stripped texts in another tool's row that identify its sample, by our keys.
+
+    ``fields`` maps our keys to the row's own names of fields.
+    """
     names = {name: name for name in ("sample_id", "img_id", "question", "task")} | fields
     texts = {}
     for key, name in names.items():

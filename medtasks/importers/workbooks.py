@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from zipfile import ZipFile
 
 from medtasks.catalog.records import Where
@@ -43,6 +44,12 @@ class LostText:
         return self.found
 
 
+_Texts: TypeAlias = dict[str, str | LostText]
+"""The texts of a row, by column."""
+_CellPlace: TypeAlias = tuple[int, str]
+"""A cell's row, by its number, and column, by its name."""
+
+
 def is_cut(text: str) -> bool:
     """Whether a text is as long as a cell can be: in characters, or in units of UTF-16, in which
     spreadsheet programs count."""
@@ -58,25 +65,39 @@ def read_workbook(path: Path) -> list[SourceRow]:
         DataError: the file is damaged or too large, or has no such row.
     """
     _check_size(path)
-    rows: dict[int, dict[str, str | LostText]] = {}
-    formulas: set[tuple[int, str]] = set()
+    rows: dict[int, _Texts] = {}
+    formulas: set[_CellPlace] = set()
     with _first_sheet(path) as sheet:
         names = _header(path, sheet)
-        empty: dict[str, str | LostText] = dict.fromkeys(filter(None, names), "")
+        empty: _Texts = dict.fromkeys(filter(None, names), "")
         for number, cells in _filled_rows(sheet, names):
-            rows[number] = empty | {name: _text(cell) for name, cell in cells.items()}
-            formulas.update((number, name) for name, cell in cells.items() if cell.data_type == "f")
+            rows[number] = dict(empty)
+            for name, cell in cells.items():
+                rows[number][name] = _text(cell)
+                if cell.data_type == "f":
+                    formulas.add((number, name))
     if formulas:
-        with _first_sheet(path, computed=True) as sheet:
-            for number, cells in _filled_rows(sheet, names):
-                for name, cell in cells.items():
-                    if (number, name) in formulas and cell.data_type == "s":  # it gave a text
-                        rows[number][name] = _unescaped(cell.value)
+        _replace_by_computed_texts(path, names, rows, formulas)
     if not rows:
         problem = "its first sheet has no row below the header; write or fetch it again."
         raise DataError(f"{path}: {problem}")
-    places = (Where(path.name, number, unit="row") for number in rows)
-    return [SourceRow(where, texts) for where, texts in zip(places, rows.values(), strict=True)]
+    return [
+        SourceRow(Where(path.name, number, unit="row"), texts) for number, texts in rows.items()
+    ]
+
+
+def _replace_by_computed_texts(
+    path: Path,
+    names: Sequence[str],
+    rows: Mapping[int, _Texts],
+    formulas: AbstractSet[_CellPlace],
+) -> None:
+    """Replace each of the ``formulas`` in ``rows`` whose result is a text by that text."""
+    with _first_sheet(path, computed=True) as sheet:
+        for number, cells in _filled_rows(sheet, names):
+            for name, cell in cells.items():
+                if (number, name) in formulas and cell.data_type == "s":
+                    rows[number][name] = _unescaped(cell.value)
 
 
 def _check_size(path: Path) -> None:
@@ -125,8 +146,10 @@ def _first_sheet(path: Path, *, computed: bool = False) -> Iterator[Any]:
 
 
 def _header(path: Path, sheet: Any) -> list[str]:
-    first = next(sheet.iter_rows(max_row=1), ())
-    names = ["" if cell.value is None else _unescaped(str(cell.value)).strip() for cell in first]
+    """The names in the first row, empty for columns without one; refuses a name that repeats."""
+    names: list[str] = []
+    for cell in next(sheet.iter_rows(max_row=1), ()):
+        names.append("" if cell.value is None else _unescaped(str(cell.value)).strip())
     for name, times in Counter(names).items():
         if name and times > 1:
             place = Where(path.name, 1, unit="row")
@@ -149,6 +172,7 @@ def _filled_rows(sheet: Any, names: Sequence[str]) -> Iterator[tuple[int, dict[s
 
 
 def _text(cell: Any) -> str | LostText:
+    """The text of a cell as it was written; `LostText` if the sheet has a value in its place."""
     value = cell.value
     if cell.data_type == "f":
         return _formula_text(value)
