@@ -22,11 +22,15 @@ from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 LEVELS = 101
 """Confidences from 0 to 100 percent."""
-BINS = 15
-COVERAGE = 0.8
 PERCENT = np.arange(LEVELS)
-BIN_OF: Final = np.maximum(-(-PERCENT * BINS // 100) - 1, 0)
-"""The bin of each percent: bin b has confidences above b/15, up to (b+1)/15."""
+BINS = 15
+"""Bins of equal width, as in Guo et al. 2017."""
+COVERAGE = 0.8
+"""The share of the answers that ``accuracy_at_80`` scores."""
+_BIN_BY_PERCENT: Final = np.maximum(-(-PERCENT * BINS // 100) - 1, 0)
+"""The bin ``(101,)`` of each percent p, ceil(15 p / 100) - 1 in integers: bin b has confidences
+above b/15, up to (b + 1)/15, and bin 0 has 0, too.
+"""
 REASONS = (
     "no_probabilities",
     "no_answer",
@@ -56,14 +60,25 @@ def cases(totals: Array) -> tuple[Array, Array]:
     return totals[..., :LEVELS], totals[..., LEVELS:]
 
 
+def percents_of_bin(number: int) -> npt.NDArray[np.int64]:
+    """The percents whose confidences are in bin ``number``, ascending."""
+    return np.flatnonzero(number == _BIN_BY_PERCENT)
+
+
 def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
-    """:func:`cases` for the percents that occur, which are few in a small set of answers, and these
-    percents.
+    """Numbers of items and of right ones by percent, and the percents: only those that occur, which
+    are few in a small set of answers.
     """
     counts, right = cases(totals)
     occurs: npt.NDArray[np.bool_] = np.asarray(counts.reshape(-1, LEVELS).any(axis=0))
-    occurs[0] |= not occurs.any()
+    occurs[0] |= not occurs.any()  # without items one empty column, so that sums are 0
     return counts[..., occurs], right[..., occurs], PERCENT[occurs]
+
+
+def _from_most_confident(totals: Array) -> tuple[Array, Array]:
+    """Numbers of items and of right ones by the percents that occur, highest first."""
+    counts, right, _ = _occurring(totals)
+    return counts[..., ::-1], right[..., ::-1]
 
 
 def calibration_error(totals: Array) -> Array:
@@ -71,14 +86,19 @@ def calibration_error(totals: Array) -> Array:
     mean confidence), weighted by the number of answers (Guo et al. 2017, arXiv 1706.04599, equation
     3).
 
-    >>> rows = np.array([case(90, right=one < 6) for one in range(10)])
+    >>> rows = np.array([case(90, right=number < 6) for number in range(10)])
     >>> round(float(calibration_error(rows.sum(axis=0))), 6)
     0.3
     """
     counts, right, percents = _occurring(totals)
-    gaps, bin_of = right - counts * percents / 100, BIN_OF[percents]
-    in_bins = [np.abs(sum_in_order(gaps[..., place == bin_of])) for place in np.unique(bin_of)]
-    return means(sum_in_order(np.stack(in_bins, axis=-1)), sum_in_order(counts))
+    # accuracy - mean confidence of a bin, times its answers, is the sum of these over its percents
+    gaps = right - counts * percents / 100
+    bin_of = _BIN_BY_PERCENT[percents]
+    gaps_of_bins = []
+    for number in np.unique(bin_of):
+        in_bin = bin_of == number
+        gaps_of_bins.append(np.abs(sum_in_order(gaps[..., in_bin])))
+    return means(sum_in_order(np.stack(gaps_of_bins, axis=-1)), sum_in_order(counts))
 
 
 def risk_coverage(totals: Array) -> Array:
@@ -90,7 +110,7 @@ def risk_coverage(totals: Array) -> Array:
     >>> float(risk_coverage(rows.sum(axis=0)))
     0.25
     """
-    counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
+    counts, right = _from_most_confident(totals)
     answered = np.cumsum(counts, axis=-1)
     risks = np.divide(
         np.cumsum(counts - right, axis=-1), answered, out=np.zeros_like(counts), where=answered > 0
@@ -106,17 +126,18 @@ def accuracy_at(totals: Array, coverage: float) -> Array:
     >>> float(accuracy_at(rows.sum(axis=0), 0.8))
     1.0
     """
-    counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
+    counts, right = _from_most_confident(totals)
     answered = np.cumsum(counts, axis=-1)
-    wanted = coverage * answered[..., -1:]
-    taken = np.clip(wanted - (answered - counts), 0, counts)
-    share = np.divide(taken, counts, out=np.zeros_like(counts), where=counts > 0)
-    return means(sum_in_order(share * right), wanted[..., 0])
+    most_confident = coverage * answered[..., -1:]
+    before = answered - counts
+    covered = np.clip(most_confident - before, 0, counts)
+    covered_share = np.divide(covered, counts, out=np.zeros_like(counts), where=counts > 0)
+    return means(sum_in_order(covered_share * right), most_confident[..., 0])
 
 
 def given_statistics(reason: str | None) -> tuple[float, ...]:
-    """Statistics of an answer with a confidence, or of one that has none for a ``reason``: those
-    with one, all, and those without by `REASONS`.
+    """Statistics of an answer that has a confidence, or none for a ``reason``: whether it has one,
+    1, then whether it has none for each of the `REASONS`.
     """
     return (
         float(reason is None),

@@ -8,13 +8,12 @@ import numpy as np
 
 from medtasks.metrics.base import Array, MeanMetric, totals
 from medtasks.metrics.confidence import (
-    BIN_OF,
     BINS,
     ECE,
     GIVEN,
-    PERCENT,
     accuracy_at,
     cases,
+    percents_of_bin,
     reasons,
 )
 from medtasks.scoring.columns import Rows
@@ -25,6 +24,8 @@ from medtasks.stats.intervals import Bounds, ClusteredItems, score_interval
 
 _MEAN = MeanMetric().score
 _SHARE: Bounds = (0.0, 1.0)
+_CURVE_COVERAGES = tuple(tenths / 10 for tenths in range(1, 11))
+"""The shares of the answers, most confident first, whose accuracy the curve shows."""
 
 
 def reliability_of(table: ItemTable) -> Reliability | None:
@@ -40,7 +41,7 @@ def reliability_of(table: ItemTable) -> Reliability | None:
     return Reliability(
         without=_reasons(table),
         bins=tuple(_bins(statistics, table.codes[rows])),
-        curve=tuple(float(accuracy_at(sums, tenths / 10)) for tenths in range(1, 11)),
+        curve=tuple(float(accuracy_at(sums, coverage)) for coverage in _CURVE_COVERAGES),
     )
 
 
@@ -52,23 +53,35 @@ def _reasons(table: ItemTable) -> dict[str, int]:
 
 
 def _bins(statistics: Array, clusters: Rows) -> Iterator[ReliabilityBin]:
-    """The bins that have an answer."""
+    """The bins that have an answer, from the statistics ``(answers, 202)`` of the calibration
+    error: 1 at the answer's percent, then the same again for right answers only
+    (`medtasks.metrics.confidence.case`).
+    """
     counts, right = cases(statistics)
-    for place in range(BINS):
-        in_bin = place == BIN_OF
-        right_in_bin = right[:, in_bin].sum(axis=1)
-        counts_in_bin = counts[:, in_bin].sum(axis=1)
-        answers = int(counts_in_bin.sum())
-        if not answers:
+    for number in range(BINS):
+        percents = percents_of_bin(number)
+        counts_in_bin, right_in_bin = counts[:, percents], right[:, percents]
+        # one row per answer: whether it is in the bin and right, and whether it is in the bin
+        pairs = np.stack([right_in_bin.sum(axis=1), counts_in_bin.sum(axis=1)], axis=-1)
+        if not pairs[:, 1].any():
             continue
-        pairs = np.stack([right_in_bin, counts_in_bin], axis=-1)
-        percents = float((counts[:, in_bin] @ PERCENT[in_bin]).sum())
-        interval = score_interval(_MEAN, ClusteredItems.of(pairs, clusters), _SHARE)
-        yield ReliabilityBin(
-            low=place / BINS,
-            high=(place + 1) / BINS,
-            answers=answers,
-            confidence=percents / 100 / answers,
-            accuracy=float(_MEAN(totals(pairs))),
-            interval=interval_fields(interval)["interval"],
-        )
+        sum_of_percents = float((counts_in_bin @ percents).sum())
+        yield _bin(number, pairs, sum_of_percents, clusters)
+
+
+def _bin(number: int, pairs: Array, sum_of_percents: float, clusters: Rows) -> ReliabilityBin:
+    """One bin, from whether each answer is ``(right, in the bin)`` and the sum of the confidences
+    in the bin.
+
+    Confidences in bin b are above b/15, up to (b + 1)/15.
+    """
+    answers = int(pairs[:, 1].sum())
+    interval = score_interval(_MEAN, ClusteredItems.of(pairs, clusters), _SHARE)
+    return ReliabilityBin(
+        low=number / BINS,
+        high=(number + 1) / BINS,
+        answers=answers,
+        confidence=sum_of_percents / 100 / answers,
+        accuracy=float(_MEAN(totals(pairs))),
+        interval=interval_fields(interval)["interval"],
+    )

@@ -26,8 +26,8 @@ from medtasks.stats.proportions import ROUNDING, jackknife_variance, share_ends,
 WILSON, STUDENT = "wilson-clustered", "t-jackknife"
 """Names of the methods: `interval_method` in ``scores.json``."""
 
-BLOCK = 2**20
-"""Statistics in memory at a time."""
+STATISTICS_PER_BLOCK = 2**20
+"""The most statistics for which scores are computed at a time: 8 MiB, however many items."""
 
 Bounds: TypeAlias = "tuple[float, float]"
 
@@ -131,12 +131,30 @@ def score_interval(
 
 
 def _item_values(score: Score, statistics: Array, total: Array, value: float) -> Array:
-    """The value ``(n,)`` of each item, or its pseudo-value; their mean is the score."""
-    if statistics.shape[1] == 2 and (statistics[:, 1] == 1).all():
+    """Values ``(n,)`` of the items, whose mean is the score: of a plain mean the items' own values,
+    of any other score their pseudo-values.
+    """
+    is_plain_mean = statistics.shape[1] == 2 and (statistics[:, 1] == 1).all()
+    if is_plain_mean:
+        # the pseudo-values are the values themselves: n·Σx/n - (n - 1)·(Σx - x)/(n - 1) = x
         return statistics[:, 0]
+    return _pseudo_values(score, statistics, total, value)
+
+
+def _pseudo_values(score: Score, statistics: Array, total: Array, value: float) -> Array:
+    """The jackknife's pseudo-values ``(n,)`` of the items: ``n·θ - (n - 1)·θ₋ᵢ``, with θ the score
+    of all items and θ₋ᵢ the score without item i (Tukey 1958; Efron and Tibshirani 1993, chapter
+    11).
+
+    They are shifted so that their mean is θ: the mean of the unshifted ones is the bias-corrected
+    score, and intervals are about the reported one.
+    """
     count = len(statistics)
-    rows = max(1, BLOCK // statistics.shape[1])
-    blocks = [score(total - statistics[first : first + rows]) for first in range(0, count, rows)]
+    items_per_block = max(1, STATISTICS_PER_BLOCK // statistics.shape[1])
+    blocks = []
+    for first in range(0, count, items_per_block):
+        block = statistics[first : first + items_per_block]
+        blocks.append(score(total - block))
     without_item = np.concatenate(blocks)
     pseudo_values = count * value - (count - 1) * without_item
     centred: Array = pseudo_values - pseudo_values.mean() + value
@@ -146,7 +164,7 @@ def _item_values(score: Score, statistics: Array, total: Array, value: float) ->
 def _by_wilson(
     value: float, without: Array, item_values: Array, items: ClusteredItems, bounds: Bounds
 ) -> tuple[float, float]:
-    """Both ends by `share_ends`, for scores and values as shares of the range between the bounds.
+    """Both ends of the interval by `share_ends`, computed on shares of the range between the bounds.
 
     ``without`` are the scores ``(clusters,)`` without each cluster.
     """
@@ -164,7 +182,9 @@ def _by_wilson(
 
 
 def _low_end_of_distance(value: float, without: Array, items: ClusteredItems) -> float:
-    """The root of the low end of the interval of the squared score, by Student's t."""
+    """The root of the low end of the squared score's interval ``score² ± t · standard error``, by
+    Student's t; 0 if that end is negative.
+    """
     squared = value**2
     standard_error = jackknife_variance(np.array(squared), without**2) ** 0.5
     reach = float(student(items.sizes.astype(np.float64)) * standard_error)
