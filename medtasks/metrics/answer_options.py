@@ -23,22 +23,26 @@ _OWN_LETTER = re.compile(r"\s{0,3}\(?(?P<letter>[A-Z])[.):]\s{0,4}(?P<text>\S.*)
 
 
 class AnswerOptions:
-    """The texts that a reply may select; the first ones, the choices, have a letter each.
+    """The options of a closed question, and which of them a text is or lists.
 
-    An option is known by its place; equal texts have the place of the first of them.
+    An option is identified by its place among ``texts``; options with equal texts by the place of
+    the first of them. Texts are compared as `normalise` leaves them or, if that makes two different
+    options equal or one empty, verbatim.
+
+    Args:
+        texts: the options: the choices of the question, then further answers.
+        lettered: the number of choices, which have the letters A, B, C and so on. No letter selects
+            a choice if the text of a choice is itself a letter.
     """
 
     def __init__(self, texts: Sequence[str], lettered: int) -> None:
         self._texts = texts
-        self._form: Callable[[str], str] = normalise
-        self._forms = [normalise(text) for text in texts]
-        if "" in self._forms or len(set(self._forms)) < len(set(texts)):
-            self._form = verbatim  # they differ only in what `normalise` removes
-            self._forms = [verbatim(text) for text in texts]
-        self._place_of_form: dict[str, int] = {}
+        self._form = _distinguishing_form(texts)
+        self._forms = [self._form(text) for text in texts]
+        self._place_of_form = _first_places(self._forms, texts)
         self._first_equal: list[int] = []
-        for place, (form, text) in enumerate(zip(self._forms, texts, strict=True)):
-            self._first_equal.append(self._place_of_form.setdefault(form or text, place))
+        for form, text in zip(self._forms, texts, strict=True):
+            self._first_equal.append(self._place_of_form[form or text])
         self._letters = string.ascii_uppercase[:lettered]
         if any(_is_letter(normalise(text)) for text in texts[:lettered]):
             self._letters = ""
@@ -50,14 +54,17 @@ class AnswerOptions:
         return self._first_equal[place]
 
     def single(self, text: str) -> frozenset[int] | None:
-        """The one option that the whole of ``text`` is."""
+        """The option that the whole ``text`` is, as a set; None if it is none."""
         place = self.place_of(text)
         return None if place is None else frozenset((place,))
 
     def several(self, text: str) -> frozenset[int] | None:
-        """The options that ``text`` lists and nothing else; longest texts first, from the left."""
+        """The options in a text that lists options and nothing else; None for any other text.
+
+        Options may contain separators: from the left, each is taken as long as possible.
+        """
         spans = _spans_between_separators(text)
-        # the options that each span and those after it list; None if they list anything else
+        # element i: the options listed from span i on; None if there is anything else
         options_from: list[frozenset[int] | None] = [None] * len(spans)
         options_from.append(frozenset())
         for first in reversed(range(len(spans))):
@@ -73,9 +80,8 @@ class AnswerOptions:
         return options_from[0] or None
 
     def place_of(self, text: str) -> int | None:
-        """The option that ``text``, which may be enumerated, is by its text, its letter or both.
-
-        None for anything else.
+        """The option that ``text`` is by its text, its letter or both, or so after an item number
+        such as ``2.``; None for anything else.
         """
         place = self._named_place(text)
         if place is not None:
@@ -84,18 +90,19 @@ class AnswerOptions:
         return None if number is None else self._named_place(text[number.end() :])
 
     def _named_place(self, text: str) -> int | None:
+        """The option that ``text`` is by its text, its letter or both, such as ``forceps``, ``B``,
+        ``B. forceps`` and ``forceps (B)``; None if letter and text contradict each other.
+        """
         whole = self._place_of_form.get(self._form(text))
         match = _LETTER.match(text)
         place = self._place_of_letter(match)
-        if match is not None and place is not None:
-            if whole is not None and not self._begins_with_letter(match, place, whole):
-                return whole
-            if not has_content(match["rest"]) or self._is_text(place, match["rest"]):
-                return self._first_equal[place]
-            return None
-        if whole is not None:
+        if match is None or place is None:
+            return self._place_before_letter(text) if whole is None else whole
+        if whole is not None and not self._begins_with_letter(match, place, whole):
             return whole
-        return self._place_before_letter(text)
+        if not has_content(match["rest"]) or self._is_text(place, match["rest"]):
+            return self._first_equal[place]
+        return None
 
     def _place_of_letter(self, match: re.Match[str] | None) -> int | None:
         """The option whose letter was matched, if it has one."""
@@ -103,9 +110,9 @@ class AnswerOptions:
         return None if place < 0 else place
 
     def _begins_with_letter(self, match: re.Match[str], place: int, whole: int) -> bool:
-        """Whether a text that is an option begins with the letter A all the same.
+        """Whether a text that equals an option begins with the letter A, not with the article.
 
-        "A. forceps" is a letter and a text, although "A forceps" is an article and a text.
+        "A. forceps" is a letter and a text; "A forceps" is an article and a text.
         """
         is_explicit = bool(match["noun"]) or match["sep"].strip() != ""
         return is_explicit and place == 0 and _LETTER.match(self._texts[whole]) is None
@@ -118,11 +125,30 @@ class AnswerOptions:
         if match is None or place is None:
             return None
         before = text[: begin + match.start()]
-        return self._first_equal[place] if self._is_text(place, before) else None
+        if not self._is_text(place, before):
+            return None
+        return self._first_equal[place]
 
     def _is_text(self, place: int, text: str) -> bool:
+        """Whether ``text`` is the text of the option at ``place``."""
         form = self._forms[place]
         return form != "" and self._form(text) == form
+
+
+def _distinguishing_form(texts: Sequence[str]) -> Callable[[str], str]:
+    """`normalise`, or `verbatim` if texts differ only in what `normalise` removes."""
+    forms = [normalise(text) for text in texts]
+    if "" in forms or len(set(forms)) < len(set(texts)):
+        return verbatim
+    return normalise
+
+
+def _first_places(forms: Sequence[str], texts: Sequence[str]) -> dict[str, int]:
+    """The first place of each form; a text without a form has itself as its key."""
+    places: dict[str, int] = {}
+    for place, (form, text) in enumerate(zip(forms, texts, strict=True)):
+        places.setdefault(form or text, place)
+    return places
 
 
 def answer_options(
