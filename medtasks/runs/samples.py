@@ -72,7 +72,7 @@ class JudgedScore(Compact):
 
     @cached_property
     def value(self) -> Value:
-        """The value, as items take it; without statistics while an aspect is undecided."""
+        """The metric's value for an item; only its limits while an aspect is undecided."""
         low, high = self.limits
         parts: dict[str, Value] = {}
         if low != high:
@@ -140,10 +140,17 @@ class Sample(Compact):
         prompt: str = "",
         prompt_hash: str = "",
     ) -> Sample:
-        """A document, which includes sample id, cluster, media and target, and the replies to it,
-        one per repeat, before they are scored (`medtasks.scoring.scored_samples.scored_samples`).
+        """A sample without scores, from a document and the replies to it.
 
-        With `UNKNOWN_PROMPT` as the hash, ours is not stored: it may not be what was asked.
+        `medtasks.scoring.scored_samples.scored_samples` scores it.
+
+        Args:
+            task: the task's name.
+            document: the asked document, with sample id, cluster, media and target.
+            replies: one reply for each repeat of the question.
+            prompt: the task's prompt for the document. It is not stored if the hash is
+                `UNKNOWN_PROMPT`, because the replies may be answers to another prompt.
+            prompt_hash: the hash of the prompt's template, or `UNKNOWN_PROMPT`.
         """
         fields = {name: value for name, value in document.items() if name not in _OWN_FIELDS}
         return cls(
@@ -164,12 +171,12 @@ class Sample(Compact):
 
     @property
     def replies(self) -> list[Reply]:
-        """The replies, marked as failed if their text is one that a back-end returns for a failed
+        """The reply of each repeat, marked as failed if a back-end returns its text for a failed
         request.
         """
-        nothing = (None,) * len(self.responses)
-        failed = self.failed or nothing
-        probabilities = self.probabilities or nothing
+        none_each = (None,) * len(self.responses)
+        failed = self.failed or none_each
+        probabilities = self.probabilities or none_each
         replies = []
         for text, reason, own_probabilities in zip(
             self.responses, failed, probabilities, strict=True
@@ -192,15 +199,19 @@ class Sample(Compact):
         )
 
     def _value(self, metric: str) -> Value:
-        """The value of one metric, with its limits if a response is missing."""
-        value = Value()
+        """The value of one metric; only its limits if a response is missing."""
+        if self.status == FAILED:
+            return self._missing_value(metric)
         if metric in self.judged:
-            value = self.judged[metric].value
-        elif metric in self.statistics and self.status != FAILED:
+            return self.judged[metric].value
+        if metric in self.statistics:
             repeats = tuple(repeat.statistics[metric] for repeat in self.repeats)
-            value = Value(self.statistics[metric], repeats=repeats)
-        if self.status != FAILED:
-            return value
+            return Value(self.statistics[metric], repeats=repeats)
+        return Value()
+
+    def _missing_value(self, metric: str) -> Value:
+        """The value of one metric of a failed sample: the range in which it would be."""
+        value = self.judged[metric].value if metric in self.judged else Value()
         low, high = self.limits.get(metric, (value.low, value.high))
         parts = {}
         for name, part in value.parts.items():
