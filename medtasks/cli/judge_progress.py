@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from medtasks.cli.console import bars
 
 if TYPE_CHECKING:
+    from rich import progress as rich_progress
+
     from medtasks.judge.client import Spent
     from medtasks.judge.judging_report import Progress
     from medtasks.judge.settings import JudgeConfig, JudgeSettings
@@ -19,41 +21,71 @@ def judge_progress(config: JudgeConfig) -> Iterator[Progress]:
     """A progress bar per rubric and judge on standard error, with rate, tokens, cost and remaining
     time.
 
-    Plain lines if that is not a terminal. Both show why a judge does not answer.
+    If standard error is not a terminal, plain lines are printed instead. Both show why a judge does
+    not answer.
     """
-    from rich.progress import TaskID, TextColumn
+    from rich.progress import TextColumn
 
     from medtasks.judge.judging_report import plain_progress
 
     print_line = plain_progress()
-    drawn = bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
-    tasks: dict[tuple[str, str], TaskID] = {}
+    display = bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
+    progress: Progress = _JudgeBars(display, config, print_line).update
+    if display.disable:
+        progress = print_line
+    with display:
+        yield progress
+
+
+class _JudgeBars:
+    """The bars of a progress display, one for each rubric and judge."""
+
+    def __init__(
+        self, display: rich_progress.Progress, config: JudgeConfig, print_line: Progress
+    ) -> None:
+        """Start without bars.
+
+        Args:
+            display: where bars are added; it has the columns ``rate`` and ``tokens``.
+            config: the judges, with their prices.
+            print_line: prints a line above the bars if a judge does not answer.
+        """
+        self._display = display
+        self._config = config
+        self._print_line = print_line
+        self._bars: dict[tuple[str, str], rich_progress.TaskID] = {}
 
     def update(
-        rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None
+        self, rubric: str, judge: str, done: int, total: int, spent: Spent, failure: str | None
     ) -> None:
-        if trouble is not None:
-            print_line(rubric, judge, done, total, spent, trouble)  # above the bars
-        if (rubric, judge) not in tasks:
-            label = f"{rubric}, {judge}"
-            tasks[rubric, judge] = drawn.add_task(label, total=total, rate="", tokens="")
-        task = tasks[rubric, judge]
-        speed = drawn.tasks[drawn.task_ids.index(task)].speed
-        rate = ""
-        if trouble is not None:
-            rate = "waiting"
-        elif speed is not None:
-            rate = f"{speed:.0f}/s"
-        tokens = _tokens_and_cost(spent, config.judges[judge], remaining=total - done)
-        drawn.update(task, completed=done, total=total, rate=rate, tokens=tokens)
+        """Redraw the bar of a rubric and judge (`medtasks.judge.judging_report.Progress`)."""
+        if failure is not None:
+            self._print_line(rubric, judge, done, total, spent, failure)
+        bar = self._bar(rubric, judge, total)
+        rate = self._rate(bar) if failure is None else "waiting"
+        tokens = _tokens_and_cost(spent, self._config.judges[judge], remaining=total - done)
+        self._display.update(bar, completed=done, total=total, rate=rate, tokens=tokens)
 
-    with drawn:
-        yield print_line if drawn.disable else update
+    def _bar(self, rubric: str, judge: str, total: int) -> rich_progress.TaskID:
+        """The bar of a rubric and judge, added when first asked for."""
+        bar = self._bars.get((rubric, judge))
+        if bar is None:
+            label = f"{rubric}, {judge}"
+            bar = self._display.add_task(label, total=total, rate="", tokens="")
+            self._bars[rubric, judge] = bar
+        return bar
+
+    def _rate(self, bar: rich_progress.TaskID) -> str:
+        """Questions answered per second; empty until there is an estimate."""
+        number = self._display.task_ids.index(bar)
+        speed = self._display.tasks[number].speed
+        return "" if speed is None else f"{speed:.0f}/s"
 
 
 def _tokens_and_cost(spent: Spent, settings: JudgeSettings, *, remaining: int) -> str:
-    """What was spent, and about how much the ``remaining`` questions will take; empty without an
-    answer.
+    """Tokens and cost so far, and estimates for the ``remaining`` questions.
+
+    Empty until a question has been answered.
     """
     if not spent.answered:
         return ""
