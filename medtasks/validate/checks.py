@@ -32,13 +32,9 @@ from medtasks.validate.leaks import check_giveaways
 from medtasks.validate.prepared_data import MediaCheck, check_data
 from medtasks.validate.prompts import PromptCheck, check_judged
 from medtasks.validate.report import Documents, TaskReport
+from medtasks.validate.settings import check_settings
 from medtasks.validate.task_files import FileIndex
-from medtasks.validate.tasks import (
-    check_description,
-    check_members,
-    check_metadata,
-    check_settings,
-)
+from medtasks.validate.tasks import check_description, check_members, check_metadata
 from medtasks.validate.templates import check_templates
 
 
