@@ -106,24 +106,30 @@ def plain_progress() -> Progress:
 
     They are printed every 30 seconds, and immediately when a judge starts to fail.
     """
-    last_printed = time.monotonic()
-    reported: set[tuple[str, str]] = set()
+    return _PlainProgress().show
+
+
+class _PlainProgress:
+    """Prints progress if it is due: by time, or for a failure that was not printed yet."""
+
+    def __init__(self) -> None:
+        self._last_printed = time.monotonic()
+        self._reported: set[tuple[str, str]] = set()
+        """Judges with the kinds of failure, which messages begin with."""
 
     def show(
-        rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None
+        self, rubric: str, judge: str, done: int, total: int, spent: Spent, failure: str | None
     ) -> None:
-        nonlocal last_printed
-        kind_of_trouble = (trouble or "").partition(":")[0]
-        is_new = bool(trouble) and (judge, kind_of_trouble) not in reported
-        if not is_new and time.monotonic() - last_printed < EVERY:
+        """Print the state of a judge, unless this is too soon after the last line."""
+        kind_of_failure = (failure or "").partition(":")[0]
+        is_new = bool(failure) and (judge, kind_of_failure) not in self._reported
+        if not is_new and time.monotonic() - self._last_printed < EVERY:
             return
-        reported.add((judge, kind_of_trouble))
-        last_printed = time.monotonic()
-        waiting = f"; waiting: {trouble}" if trouble else ""
+        self._reported.add((judge, kind_of_failure))
+        self._last_printed = time.monotonic()
+        waiting = f"; waiting: {failure}" if failure else ""
         state = f"{done:,} of {total:,} responses done, {spent.requests:,} requests{waiting}"
         print(printable(f"medtasks: {rubric}, {judge}: {state}"), file=sys.stderr, flush=True)
-
-    return show
 
 
 def report(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtasks.catalog.rubric import Rubric
 from medtasks.catalog.spec import load_spec
@@ -29,17 +29,30 @@ from medtasks.judge.judging_report import (
     problems,
     report,
 )
-from medtasks.judge.labels import Labels, read_labels
+from medtasks.judge.labels import Labels, Unit, read_labels
 from medtasks.judge.pipeline import Question, all_or_none, judge_questions
 from medtasks.judge.questions import judged_samples, questions_of
 from medtasks.judge.settings import JudgeConfig, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts, RunManifest
+from medtasks.runs.verdict import Verdict
+
+_Ratings: TypeAlias = dict[str, Mapping[str, float]]
+"""A rater's scores by aspect, by name of the question."""
 
 
 class Panel:
-    """The judges of a configuration, whose budgets all rubrics share."""
+    """The judges of a configuration, whose budgets all rubrics share.
+
+    Args:
+        config: the judges, and how their verdicts are combined.
+        manifest: that of the run to judge.
+        store: where verdicts are kept.
+        human: a CSV file of human annotations, if there is one.
+        progress: called as questions are done.
+        again: whether to repeat questions whose stored answer is not a verdict.
+    """
 
     def __init__(
         self,
@@ -63,32 +76,38 @@ class Panel:
         self._warnings = warnings_on_run(config, manifest)
 
     def judge(self, rubric: Rubric, tasks: tuple[str, ...], judged: Judged) -> None:
-        """Judge the tasks under the rubric, and add what came of it to ``judged``."""
-        labels, unmatched = self._labels(rubric, tasks, judged.samples)
+        """Judge the tasks under the rubric, and add the samples, facts and report to ``judged``.
+
+        If an error stops the rubric, or no response gets a verdict, its scores stay as they are.
+        """
+        labels, not_in_run = self._labels(rubric, tasks, judged.samples)
         spent_before = {judge: replace(client.spent) for judge, client in self._clients.items()}
         try:
             questions = self._questions(rubric, tasks, judged.samples)
             verdicts = self._ask(questions, rubric)
             with without_garbage_collection():
                 result = self._result(rubric, tasks, judged, questions, verdicts, labels)
-                lines = problems(verdicts, self._config.judges, self._store)
+                problem_lines = problems(verdicts, self._config.judges, self._store)
         except MedtasksError as error:
             judged.failed[rubric.name] = error
             return
-        facts = result.facts
-        if facts.asked and not any(verdict.scores for verdict in all_verdicts(verdicts)):
+        if result.facts.asked and not _has_scores(verdicts):
             judged.unused[rubric.name] = result
-            judged.failed[rubric.name] = _without_verdict(facts, lines, verdicts)
+            judged.failed[rubric.name] = _without_verdict(result.facts, problem_lines, verdicts)
             return
         judged.samples = result.samples
-        judged.facts[rubric.name] = facts
-        spent = self._spent_since(spent_before)
-        kept = has_unusable(verdicts)
-        judged.report += report(facts, lines, spent, self._config.judges, kept=kept)
-        if unmatched:
-            names = first_names(unmatched, 5)
+        judged.facts[rubric.name] = result.facts
+        judged.report += report(
+            result.facts,
+            problem_lines,
+            self._spent_since(spent_before),
+            self._config.judges,
+            kept=has_unusable(verdicts),
+        )
+        if not_in_run:
+            names = first_names(not_in_run, 5)
             judged.report.append(
-                f"  {len(unmatched):,} labelled samples are not in this run: {names}"
+                f"  {len(not_in_run):,} labelled samples are not in this run: {names}"
             )
 
     def _spent_since(self, before: Mapping[str, Spent]) -> dict[str, Spent]:
@@ -111,6 +130,7 @@ class Panel:
         return read_labels(self._human, rubric, documents)
 
     def _questions(self, rubric: Rubric, tasks: Sequence[str], samples: Samples) -> list[Question]:
+        """The questions for the judges, with images if one of them sees any."""
         fingerprints = None
         if see_images(identities_under(rubric, self._config)):
             fingerprints = _fingerprints(tasks, self._manifest)
@@ -137,6 +157,7 @@ class Panel:
         verdicts: Verdicts,
         labels: Labels,
     ) -> JudgedRubric:
+        """The samples with these ``verdicts``, and the facts on the rubric."""
         samples, facts = judged_samples(
             judged.samples,
             judged.facts,
@@ -151,6 +172,11 @@ class Panel:
             agreement=_agreement(rubric, questions, verdicts, labels),
         )
         return JudgedRubric(samples, facts)
+
+
+def _has_scores(verdicts: Verdicts) -> bool:
+    """Whether any judge scored any response."""
+    return any(verdict.scores for verdict in all_verdicts(verdicts))
 
 
 def _without_verdict(
@@ -208,19 +234,33 @@ def _agreement(
     Annotations are about a sample's first response. None for a single rater.
     """
     clusters = {question.name: str(question.document["cluster"]) for question in questions}
-    ratings: dict[str, dict[str, Mapping[str, float]]] = {}
+    ratings: dict[str, _Ratings] = {}
     for judge, by_question in verdicts.items():
-        ratings[judge] = {}
-        for name, verdict in by_question.items():
-            if verdict.scores is not None:
-                ratings[judge][name] = verdict.scores
+        ratings[judge] = _ratings_of_judge(by_question)
     for rater, labels_by_unit in labels.items():
         rater_name = f"{rater} (labels)" if rater in verdicts else rater
-        ratings[rater_name] = {}
-        for (task, sample_id), scores in labels_by_unit.items():
-            name = f"{task}/{sample_id}#0"
-            if name in clusters:
-                ratings[rater_name][name] = scores
+        ratings[rater_name] = _ratings_of_human(labels_by_unit, clusters)
     if len(ratings) < 2:
         return None
     return agreement_report(rubric, ratings, clusters)
+
+
+def _ratings_of_judge(verdicts: Mapping[str, Verdict]) -> _Ratings:
+    """The scores of the questions on which a judge gave a verdict."""
+    ratings: _Ratings = {}
+    for question, verdict in verdicts.items():
+        if verdict.scores is not None:
+            ratings[question] = verdict.scores
+    return ratings
+
+
+def _ratings_of_human(
+    labels: Mapping[Unit, Mapping[str, float]], questions: Collection[str]
+) -> _Ratings:
+    """The scores of the ``questions`` whose samples were annotated."""
+    ratings: _Ratings = {}
+    for (task, sample_id), scores in labels.items():
+        question = f"{task}/{sample_id}#0"
+        if question in questions:
+            ratings[question] = scores
+    return ratings
