@@ -59,6 +59,15 @@ class Endpoint:
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Attempt:
         """Ask once, with ``schema`` as ``response_format`` unless it is None."""
+        body = self._body(messages, schema).encode()
+        reply = await self._reply(body)
+        if isinstance(reply, FailedAttempt):
+            return reply
+        text = reply.content.decode("utf-8", "replace")
+        return self._outcome(reply.status_code, reply.headers, text)
+
+    async def _reply(self, body: bytes) -> Response | FailedAttempt:
+        """The reply to a request, of any HTTP status, or why there is none."""
         # imported late: openai takes a while to import, and stored verdicts need no client
         import aiohttp
         import openai
@@ -67,25 +76,21 @@ class Endpoint:
 
         if self._client is None:
             self._client = chat_client(self._settings, self._key, self._proxy)
-        body = self._body(messages, schema).encode()
-        asking = self._post(self._client, body)
         try:
-            response = await asyncio.wait_for(asking, self._settings.timeout)
+            return await asyncio.wait_for(self._post(self._client, body), self._settings.timeout)
         except asyncio.TimeoutError:
             limit = f"{self._settings.timeout:g} s"
             return FailedAttempt(f"timeout: no answer within {limit}", again=True)
         except ReplyTooLarge as error:
             return self._failed_attempt("bad reply", error, again=False)
         except openai.APIStatusError as error:
-            response = error.response
+            return error.response
         except openai.APIConnectionError as error:
             # also APITimeoutError, as which the client reports that a connection was refused
             return self._failed_attempt("connection", error.__cause__ or error, again=True)
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             # which the client passes on from its transport, as when a status line is not text
             return self._failed_attempt("connection", error, again=True)
-        text = response.content.decode("utf-8", "replace")
-        return self._outcome(response.status_code, response.headers, text)
 
     async def _post(self, client: AsyncOpenAI, body: bytes) -> Response:
         """The successful reply to a request.

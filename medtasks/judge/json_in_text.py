@@ -49,8 +49,7 @@ def whole_object(text: str) -> dict[str, Any] | None:
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in ``text``: the whole text, or those outside all other braces, without its
-    thinking.
+    """The JSON objects in ``text`` after its thinking: the whole text, or each one outside braces.
 
     Raises:
         Invalid: the text ends within its thinking or has too many objects, or one is nested too
@@ -63,8 +62,15 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
     answer = strip_thinking(text)
     if not answer:
         raise Invalid("it ends within its thinking")
-    # An object inside braces that cannot be read may be a quotation within the judge's own broken
-    # JSON: the braces must have closed before anything counts.
+    yield from _outer_objects(answer)
+
+
+def _outer_objects(answer: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects of an answer that are in no other braces.
+
+    An object inside braces that cannot be read may be a quotation within the judge's own broken
+    JSON: the braces must have closed before anything counts.
+    """
     reader = _Reader(answer)
     unclosed = 0
     position = 0
@@ -101,12 +107,11 @@ class _Reader:
         self._objects += 1
         if self._objects > MOST_OBJECTS:
             raise Invalid(f"it has more than {MOST_OBJECTS:,} JSON objects")
-        text, last_error = self.text, -1
+        text = self.text
+        last_error = -1
         while True:
             try:
-                value, end = _DECODER.raw_decode(text, start)
-            except RecursionError as error:
-                raise Invalid("it is nested too deeply") from error
+                decoded = _decoded_object(text, start)
             except json.JSONDecodeError as error:
                 corrected = _corrected(text, error.pos)
                 self._corrections += 1
@@ -114,14 +119,30 @@ class _Reader:
                     return None
                 if error.pos <= last_error:  # the correction before did not help
                     return None
-                text, last_error = corrected, error.pos
-            except ValueError:  # a number with more digits than Python reads
-                return None
+                text = corrected
+                last_error = error.pos
             else:
-                if not isinstance(value, dict):
-                    return None
-                self.text = text
-                return _Object(value, end)
+                if decoded is not None:
+                    self.text = text
+                return decoded
+
+
+def _decoded_object(text: str, start: int) -> _Object | None:
+    """The object that begins at ``start``; None for other values, or ones that Python cannot hold.
+
+    Raises:
+        Invalid: the object is nested too deeply, or as the hooks of the decoder.
+        json.JSONDecodeError: the text is not JSON.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError as error:
+        raise Invalid("it is nested too deeply") from error
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number with more digits than Python reads
+        return None
+    return _Object(value, end) if isinstance(value, dict) else None
 
 
 def _corrected(text: str, position: int) -> str | None:

@@ -138,18 +138,56 @@ def read_completion(text: str) -> JudgeAnswer:
     Raises:
         UnreadableReply: it is not a chat completion, or one that the endpoint broke off.
     """
+    document = _json_document(text)
+    if _is_blocked_prompt(document):
+        return JudgeAnswer("", ending=Ending.REFUSED)
+    choice = _first_choice(document)
+    ending = _ending_of(choice.finish_reason)
+    content = choice.content
+    if isinstance(choice.refusal, str) and choice.refusal.strip():
+        ending = Ending.REFUSED
+        content = choice.refusal
+    answer = well_formed(_content_text(content))
+    tokens = _tokens(document.get("usage"))
+    if tokens is None:
+        return JudgeAnswer(answer, ending=ending, metered=False)
+    prompt_tokens, completion_tokens = tokens
+    return JudgeAnswer(answer, prompt_tokens, completion_tokens, ending)
+
+
+def _json_document(text: str) -> Any:
+    """The JSON document that the body of a successful reply is."""
     try:
-        document = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableReply(
             f"expected JSON ({type(error).__name__}), found {text[:80]!r}"
         ) from None
-    if _is_blocked_prompt(document):
-        return JudgeAnswer("", ending=Ending.REFUSED)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The fields of a completion's first choice that are read, not checked yet.
+
+    ``finish_reason`` is empty if the endpoint states none.
+    """
+
+    content: Any
+    refusal: Any
+    finish_reason: str
+
+
+def _first_choice(document: Any) -> _Choice:
+    """The first choice of a chat completion.
+
+    Raises:
+        UnreadableReply: the document has no message there, or the endpoint broke it off.
+    """
     try:
         choice = document["choices"][0]
         message = choice["message"]
-        refusal, content = message.get("refusal"), message.get("content")
+        refusal = message.get("refusal")
+        content = message.get("content")
     except (TypeError, LookupError, AttributeError):
         raise UnreadableReply(f"expected choices[0].message, found {_as_text(document)}") from None
     reason = choice.get("finish_reason")
@@ -157,15 +195,7 @@ def read_completion(text: str) -> JudgeAnswer:
         reason = ""
     if reason.lower() in _BROKEN_OFF:
         raise UnreadableReply(f"the endpoint broke the answer off (finish_reason {reason!r})")
-    ending = _ending_of(reason)
-    if isinstance(refusal, str) and refusal.strip():
-        content, ending = refusal, Ending.REFUSED
-    answer = well_formed(_content_text(content))
-    tokens = _tokens(document.get("usage"))
-    if tokens is None:
-        return JudgeAnswer(answer, ending=ending, metered=False)
-    prompt_tokens, completion_tokens = tokens
-    return JudgeAnswer(answer, prompt_tokens, completion_tokens, ending)
+    return _Choice(content, refusal, reason)
 
 
 def _is_blocked_prompt(document: Any) -> bool:
@@ -179,6 +209,7 @@ def _is_blocked_prompt(document: Any) -> bool:
 
 
 def _ending_of(reason: str) -> Ending:
+    """How an answer ended by its finish reason; one that is not listed is that of a whole one."""
     if reason.lower() in _CUT:
         return Ending.CUT
     if reason.lower() in _REFUSED:
