@@ -92,6 +92,7 @@ def _score_on(aspect: Aspect, cell: str, where: Where) -> int:
 
 
 def _require_columns(path: Path, header: Mapping[str, str]) -> None:
+    """Refuse a file without the columns that every label needs."""
     if not {"sample_id", "aspect", "score"} <= header.keys():
         names = first_names([shown(name) for name in header], 12)
         raise DataError(
@@ -103,6 +104,7 @@ def _require_columns(path: Path, header: Mapping[str, str]) -> None:
 def _unit_of(
     cells: Mapping[str, str], tasks_of_sample: Mapping[str, list[str]], where: Where
 ) -> Unit:
+    """The task and sample that a row refers to."""
     sample_id = cells["sample_id"]
     if not sample_id:
         raise wrong(where, "sample_id", None, "the id of a sample")

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.catalog.prompts import template_hash
@@ -26,6 +26,9 @@ from medtasks.runs.samples import JudgedResponse, Sample
 from medtasks.runs.verdict import Rule, Verdict
 from medtasks.scoring.judge_identity import IMPORTED, judge_hash
 from medtasks.scoring.judged_scores import judged_responses, undecided_aspects, with_judged_scores
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _SAMPLE = re.compile(r"^sample \S+: ")
 
@@ -64,9 +67,7 @@ def question_name(sample: Sample, number: int) -> str:
 
 
 def _image_sources(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource, ...]:
-    def picture(place: int) -> Any:
-        return all_pictures(document)[place]  # also in a blind run: its judge is not blind
-
+    """The document's images or frames, each identified by data and name, to be loaded later."""
     names = document["media"]
     if document.get("frames"):
         video = names[0]
@@ -74,8 +75,13 @@ def _image_sources(document: Mapping[str, Any], fingerprint: str) -> tuple[Image
     images = []
     for place, name in enumerate(names):
         key = hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest()
-        images.append(ImageSource(key, partial(picture, place)))
+        images.append(ImageSource(key, partial(_picture_at, document, place)))
     return tuple(images)
+
+
+def _picture_at(document: Mapping[str, Any], place: int) -> Image:
+    """The document's image at ``place``, also in a blind run: its judge is not blind."""
+    return all_pictures(document)[place]
 
 
 def judged_samples(
@@ -109,21 +115,15 @@ def judged_samples(
     for question in questions:
         responses[question.name] = _judged_response(question, rubric, verdicts, rule)
     unjudged = _reasons_unjudged(responses.values())
-    if any(IMPORTED in identity for identity in judges.values()):
-        hash_of_rubric = template = IMPORTED
-    else:
-        hash_of_rubric, template = rubric_hash(rubric), template_hash(rubric.template)
     facts = RubricFacts(
         rubric=rubric,
-        rubric_hash=hash_of_rubric,
-        template_hash=template,
         tasks=tasks,
         judges=dict(judges),
         combine=rule,
-        judge_hash=judge_hash(rubric, template, judges, rule),
         asked=len(responses),
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
+        **_hashes(rubric, judges, rule),
         **_repairs_and_tokens(verdicts),
         **more,
     )
@@ -133,6 +133,24 @@ def judged_samples(
         with_verdicts = (_with_verdicts(sample, rubric, responses) for sample in samples[task])
         judged[task] = with_judged_scores(load_spec(task), with_verdicts, all_facts)
     return judged, facts
+
+
+def _hashes(rubric: Rubric, judges: Mapping[str, dict[str, Any]], rule: Rule) -> dict[str, Any]:
+    """What the facts identify rubric, prompt and judges by.
+
+    Which rubric and prompt an imported judge was shown is not known.
+    """
+    if any(IMPORTED in identity for identity in judges.values()):
+        hash_of_rubric = IMPORTED
+        hash_of_template = IMPORTED
+    else:
+        hash_of_rubric = rubric_hash(rubric)
+        hash_of_template = template_hash(rubric.template)
+    return {
+        "rubric_hash": hash_of_rubric,
+        "template_hash": hash_of_template,
+        "judge_hash": judge_hash(rubric, hash_of_template, judges, rule),
+    }
 
 
 def _judged_response(

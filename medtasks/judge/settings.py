@@ -114,6 +114,7 @@ class JudgeSettings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _plain_address(cls, value: str) -> str:
+        """The address, which has neither credentials nor a query."""
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected an address such as http://127.0.0.1:8000/v1")

@@ -66,15 +66,19 @@ def read_judges(texts: Sequence[str], **more: Any) -> JudgeConfig:
     try:
         return JudgeConfig.model_validate({**fields, "judges": judges})
     except ValidationError as error:
-        # secret: a key may be in the wrong field
-        candidates = problems(error, JudgeConfig, secret=True)
-        # unknown fields first: a field that is missing may only be misspelt
-        problem = min(candidates, key=lambda candidate: candidate.kind != "extra_forbidden")
-        field = str(problem.keys[0])
-        source = ", ".join(sources)
-        if more.get(field) is not None:
-            source = f"--{field}"
-        raise UsageError(f"{source}: {problem.message}; correct the judge's settings.") from None
+        raise _settings_error(error, ", ".join(sources), more) from None
+
+
+def _settings_error(error: ValidationError, source: str, options: Mapping[str, Any]) -> UsageError:
+    """The first problem of a configuration from ``source`` and command-line ``options``."""
+    # secret: a key may be in the wrong field
+    candidates = problems(error, JudgeConfig, secret=True)
+    # unknown fields first: a field that is missing may only be misspelt
+    problem = min(candidates, key=lambda candidate: candidate.kind != "extra_forbidden")
+    field = str(problem.keys[0])
+    if options.get(field) is not None:
+        source = f"--{field}"
+    return UsageError(f"{source}: {problem.message}; correct the judge's settings.")
 
 
 def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,9 +102,14 @@ def _add_judges(judges: dict[str, Any], panel: Any, source: str) -> None:
 
 
 def _fields_of(text: str) -> dict[str, Any]:
-    """The fields that a text or a YAML file sets."""
+    """The fields that a text of pairs, or the YAML file that it names, sets."""
     if "=" in text and not Path(text).is_file():
         return _fields_of_pairs(text)
+    return _fields_of_file(text)
+
+
+def _fields_of_file(text: str) -> dict[str, Any]:
+    """The fields that the YAML file ``text`` sets."""
     try:
         content = yaml.safe_load(Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
@@ -116,6 +125,7 @@ def _fields_of(text: str) -> dict[str, Any]:
 
 
 def _fields_of_pairs(text: str) -> dict[str, Any]:
+    """The fields in ``field=value`` pairs; values are read as YAML, names of models as texts."""
     content: dict[str, Any] = {}
     for entry in text.split(","):
         field, equals, value = entry.partition("=")

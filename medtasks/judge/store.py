@@ -104,6 +104,7 @@ class VerdictStore:
             self._connection.executescript(_CREATE)
 
     def _require_verdict_store(self) -> None:
+        """Refuse a database of another kind, or of another schema version."""
         if self._number("PRAGMA application_id") != APPLICATION_ID:
             raise DataError(
                 f"{self.path}: is another kind of database, not a verdict store; name another file"
@@ -159,27 +160,32 @@ class VerdictStore:
 
     @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:
+        """Within the block, errors of SQLite name the file, and what to do."""
         try:
             yield
         except UnicodeDecodeError:  # raised by sqlite3 while it reports text that is not UTF-8
             raise self._damaged("a text is not UTF-8") from None
         except (OSError, sqlite3.Error) as error:
             reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
-            unusable = isinstance(
-                error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError
-            )
-            if unusable and "malformed" not in reason and "decode" not in reason:
-                raise UsageError(
-                    f"{self.path}: the verdict store cannot be used ({reason}); give a file on a "
-                    "local disk with --store, or its directory with MEDTASKS_CACHE"
-                ) from error
-            raise self._damaged(reason) from None
+            if _is_damage(error, reason):
+                raise self._damaged(reason) from None
+            raise UsageError(
+                f"{self.path}: the verdict store cannot be used ({reason}); give a file on a "
+                "local disk with --store, or its directory with MEDTASKS_CACHE"
+            ) from error
 
     def _damaged(self, problem: object) -> DataError:
         return DataError(
             f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it "
             "away to ask for all verdicts again"
         )
+
+
+def _is_damage(error: Exception, reason: str) -> bool:
+    """Whether an error is about the contents of the file, rather than access to it."""
+    if "malformed" in reason or "decode" in reason:
+        return True
+    return not isinstance(error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError)
 
 
 def _row_hash(row: Sequence[Any]) -> bytes:

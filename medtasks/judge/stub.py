@@ -89,6 +89,7 @@ def rule_based(request: Mapping[str, Any]) -> str:
 
 
 def _rating(messages: Iterable[Mapping[str, Any]]) -> _Rating:
+    """The rating of the candidate in a prompt, as `rule_based` describes."""
     block = _first_block(messages)
     if block is None:
         return _Rating(Fraction(0), "stub: no candidate text in the prompt")
@@ -118,6 +119,7 @@ def _first_block(messages: Iterable[Mapping[str, Any]]) -> re.Match[str] | None:
 
 
 def _contradicts(candidate: list[str], reference: list[str]) -> bool:
+    """Whether one text has a number, or any negation, that the other lacks."""
     if _numbers(candidate) != _numbers(reference):
         return True
     return _denies(candidate) != _denies(reference)
@@ -148,6 +150,7 @@ def _filled(schema: Any, rating: _Rating) -> Any:
 
 
 def _words(text: str) -> list[str]:
+    """The words as they are compared: casefolded, without articles, numbers as digits."""
     text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
     words = re.findall(r"[^\W_]+", _NOT.sub(" not", text))
     kept: list[str] = []
@@ -194,8 +197,10 @@ class StubJudge:
         keep_requests: bool = True,
     ) -> None:
         self.requests: list[Mapping[str, Any]] = []
-        self._decide, self._latency = decide, latency
-        self._wanted_port, self._keep_requests = port, keep_requests
+        self._decide = decide
+        self._latency = latency
+        self._requested_port = port
+        self._keep_requests = keep_requests
 
     def __enter__(self) -> StubJudge:
         started: Future[str] = Future()
@@ -213,13 +218,15 @@ class StubJudge:
         self._thread.join()
 
     async def _serve(self, started: Future[str]) -> None:
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        """Serve until `_ended` is set; ``started`` gets the base URL, or why there is none."""
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.add_routes(self._routes())
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
         await runner.setup()
         try:
-            await web.TCPSite(runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
+            await web.TCPSite(runner, "127.0.0.1", self._requested_port, backlog=1024).start()
         except Exception as error:  # for example a port in use
             started.set_exception(error)
         else:

@@ -44,6 +44,11 @@ def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[st
 
 
 def _jpeg(source: ImageSource, side: int) -> bytes:
+    """The image as a JPEG file of at most ``side`` pixels in each direction.
+
+    Raises:
+        MediaError: the image cannot be loaded or encoded.
+    """
     from PIL.Image import Resampling
 
     stream = io.BytesIO()
