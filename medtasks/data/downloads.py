@@ -78,6 +78,7 @@ class _PictureFetcher:
     def __init__(
         self, client: Client, urls: Mapping[str, str], keep: Callable[[str, bytes], None]
     ) -> None:
+        """Fetch with ``client`` the pictures at ``urls``, as :func:`fetch_pictures` describes."""
         import httpx
         import tenacity
 
@@ -112,6 +113,7 @@ class _PictureFetcher:
         return None
 
     def _download_with_retries(self, url: str) -> bytes:
+        """The content of ``url``, after at most `ATTEMPTS` attempts."""
         import tenacity
 
         retrying = tenacity.Retrying(
@@ -138,6 +140,7 @@ class _PictureFetcher:
         return float(self._backoff(state))
 
     def _count_failure(self, url: str, reason: str, error: Exception) -> None:
+        """Count a picture without an answer; too many in a row end the preparation."""
         with self._lock:
             self._failures_in_a_row += 1
             if self._failures_in_a_row >= GIVE_UP:
@@ -188,6 +191,7 @@ def _login_headers(url: str) -> dict[str, str]:
 
 
 def _check_status(response: Response, url: str) -> None:
+    """Raise the error for a status that is not 200, as :func:`_download` states."""
     import httpx
 
     status = response.status_code
@@ -204,4 +208,5 @@ def _check_status(response: Response, url: str) -> None:
 
 
 def _host(url: str) -> str:
+    """The host of ``url``, without a login."""
     return urlsplit(url).netloc.rpartition("@")[2] or url

@@ -75,6 +75,7 @@ def _is_whole(prepared: Path) -> bool:
 
 @functools.lru_cache(maxsize=32)  # every document opens its dataset
 def _was_whole(prepared: Path, manifest_mtime_ns: int) -> bool:
+    """Whether the data were unchanged when they were verified, once per manifest."""
     del manifest_mtime_ns  # part of the key, so data that were made again are verified again
     try:
         return open_directory(prepared).is_whole()
@@ -99,14 +100,9 @@ def _make_mini(name: str, work: Path) -> None:
 
 
 def _draw_release(benchmark: Benchmark, source: Path) -> None:
+    """Have the benchmark's package draw its miniature release in the new directory ``source``."""
     if benchmark.data.mini is None:
-        names: list[str] = []
-        for candidate in all_benchmarks().values():
-            if candidate.data.mini is not None:
-                names.append(candidate.name)
-        raise UsageError(
-            f"there are no miniature data for {benchmark.name!r}; choose from {', '.join(names)}."
-        )
+        raise _no_miniature_error(benchmark)
     source.mkdir()
     try:
         benchmark.data.mini(source)
@@ -116,6 +112,17 @@ def _draw_release(benchmark: Benchmark, source: Path) -> None:
         raise MedtasksError(
             f"`mini` of benchmark {benchmark.name} fails {raised_in(error)}: {first_line(error)}."
         ) from error
+
+
+def _no_miniature_error(benchmark: Benchmark) -> UsageError:
+    """The error of a benchmark without miniature data, which names those that have some."""
+    names: list[str] = []
+    for candidate in all_benchmarks().values():
+        if candidate.data.mini is not None:
+            names.append(candidate.name)
+    return UsageError(
+        f"there are no miniature data for {benchmark.name!r}; choose from {', '.join(names)}."
+    )
 
 
 _HASHED_BY_CONTENT = (".py", ".json", ".jsonl", ".yaml")
@@ -134,6 +141,7 @@ def _code_hash(folder: Path) -> str:
 
 
 def _hashed_content(path: Path) -> bytes:
+    """The content of a file of code or data; of others only the size."""
     if path.suffix in _HASHED_BY_CONTENT:
         return path.read_bytes()
     return str(path.stat().st_size).encode()

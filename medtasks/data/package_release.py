@@ -41,14 +41,7 @@ def prepare_package(
         raise UsageError(
             f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark."
         )
-    origin = Source(kind="package", name=source.name)
-    if str(source) == "hub" and not source.exists():
-        if not benchmark.data.hub:
-            raise UsageError(
-                f"{benchmark.name} is not on the hub; give its files with --source DIR."
-            )
-        source, commit = hub_tree(*benchmark.data.hub)
-        origin = Source(kind="hub", name=benchmark.data.hub[0], revision=commit)
+    source, origin = _located_release(benchmark, source)
     with Preparation(benchmark.name, out, **options) as place:
         keep = None if place.references_only else place.directory / "media"
         release = Release(source, media, keep)
@@ -58,7 +51,18 @@ def prepare_package(
         return place.finish(origin, records, release.media_root)
 
 
+def _located_release(benchmark: Benchmark, source: Path) -> tuple[Path, Source]:
+    """The path of the release, fetched if ``source`` is ``hub``, and its origin."""
+    if str(source) != "hub" or source.exists():
+        return source, Source(kind="package", name=source.name)
+    if not benchmark.data.hub:
+        raise UsageError(f"{benchmark.name} is not on the hub; give its files with --source DIR.")
+    folder, commit = hub_tree(*benchmark.data.hub)
+    return folder, Source(kind="hub", name=benchmark.data.hub[0], revision=commit)
+
+
 def _read_records(benchmark: Benchmark, release: Release, source: Path) -> list[Record]:
+    """The records that the package's reader yields; its errors name the package."""
     assert benchmark.data.read is not None
     records: list[Record] = []
     try:
@@ -81,6 +85,7 @@ def _read_records(benchmark: Benchmark, release: Release, source: Path) -> list[
 
 
 def _refuse_duplicates(records: Sequence[Record], source: Path) -> None:
+    """Refuse records with the same id, naming the rows of one such id."""
     names = [record.sample_id for record in records]
     duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
     if not duplicates:

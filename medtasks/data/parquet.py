@@ -1,6 +1,4 @@
-"""Parquet files read row by row, so that neither pictures nor files that expand without bound fill
-the memory.
-"""
+"""Parquet files read in small batches: neither pictures nor files that expand fill the memory."""
 
 from __future__ import annotations
 
@@ -70,6 +68,7 @@ def _columns(metadata: Any) -> Iterator[Any]:
 
 
 def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
+    """Refuse a file of ``size`` bytes whose rows or cells would expand beyond bounds."""
     if metadata.num_rows > max(_SOME_ROWS, size):
         raise DataError(
             f"{path}: {size:,} bytes expand to {metadata.num_rows:,} rows; do not use it."
@@ -90,7 +89,7 @@ def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
 def _batch_rows(metadata: Any) -> int:
     """The number of rows that are read at a time.
 
-    A cell in a dictionary may be repeated in every row of a batch, so it may be one.
+    One cell in a dictionary may be repeated in every row of a batch, so it may be a single row.
     """
     largest = max((column.total_uncompressed_size for column in _columns(metadata)), default=0)
     return max(1, min(_ROWS, _BATCH_BYTES // max(1, largest)))

@@ -51,12 +51,14 @@ class Preparation:
     mini: bool = False
 
     def __post_init__(self) -> None:
+        """Name the directories, without creating any."""
         self.benchmark = get_benchmark(self.name)
         self.target = (self.out or data_root() / self.name).resolve()  # `.` has no name
         self.directory = self.target.with_name(f".{self.target.name}.partial")
         self._held = ExitStack()
 
     def __enter__(self) -> Preparation:
+        """Lock the finished data, check that they may be replaced, and create the directory."""
         with ExitStack() as stack:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +90,7 @@ class Preparation:
             )
 
     def _refuse_to_replace_media(self) -> None:
+        """Refuse to replace data that have media by data without."""
         if not self.references_only:
             return
         try:
@@ -146,25 +149,28 @@ class Preparation:
         """
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
-        names: set[str] = set()
-        if not self.references_only:
-            for record in records:
-                names.update(record.media)
-        not_fetched: dict[str, MediaError] = {}
-        for name, error in (unavailable or {}).items():
-            if name in names:
-                not_fetched[name] = error
         files = self._files_below(root)
-        index = self.index(files, names - not_fetched.keys(), self.progress)
-        index = replace(index, errors={**index.errors, **not_fetched})
+        index = self._verified_media(records, files, unavailable or {})
         if index.errors and not self.allow_missing_media:
-            raise _unusable(records, index.errors)
+            raise _unusable_pictures_error(records, index.errors)
         left_out = dict(_without_pictures(records, index.errors, files))
         if len(left_out) == len(records):
             raise DataError(
                 f"{source.name}: no row is left, because none has a picture; check --images."
             )
         return self.complete(source, records, root, index, details or {}, left_out=left_out)
+
+    def _verified_media(
+        self, records: Sequence[Record], files: Path, unavailable: Mapping[str, MediaError]
+    ) -> MediaIndex:
+        """The index of the pictures of ``records`` below ``files``; empty with references only."""
+        names: set[str] = set()
+        if not self.references_only:
+            for record in records:
+                names.update(record.media)
+        not_fetched = {name: error for name, error in unavailable.items() if name in names}
+        index = self.index(files, names - not_fetched.keys(), self.progress)
+        return replace(index, errors={**index.errors, **not_fetched})
 
     def complete(
         self,
@@ -191,7 +197,6 @@ class Preparation:
             kept = [record for record in records if record.sample_id not in reasons]
             exclusions = Exclusions.of(records, reasons, index.errors, self._files_below(root))
             index = media_of(kept, index)
-        remove_other_media(self.directory / _KEPT, index.entries)
         contents = Contents(
             source=source,
             records=kept,
@@ -204,6 +209,11 @@ class Preparation:
             references_only=self.references_only,
             mini=self.mini,
         )
+        return self._replace_target(contents)
+
+    def _replace_target(self, contents: Contents) -> Prepared:
+        """Write ``contents``, replace the finished data with the directory, and open them."""
+        remove_other_media(self.directory / _KEPT, contents.media)
         write_contents(self.directory, self.benchmark, contents)
         for log in self.directory.glob("*.progress.jsonl"):
             log.unlink()
@@ -211,6 +221,7 @@ class Preparation:
         return open_directory(self.target)
 
     def _files_below(self, root: Path) -> Path:
+        """The directory of the media while the data are prepared; ``root`` is as in `finish`."""
         return self.directory / _KEPT if root == _KEPT else root.resolve()
 
     def _written_root(self, root: Path) -> Path:
@@ -222,7 +233,10 @@ class Preparation:
         return root.resolve()
 
 
-def _unusable(records: Sequence[Record], errors: Mapping[str, MediaError]) -> MediaError:
+def _unusable_pictures_error(
+    records: Sequence[Record], errors: Mapping[str, MediaError]
+) -> MediaError:
+    """The error that names the first pictures that cannot be used, and the rows that show any."""
     rows: list[str] = []
     for row, record in enumerate(records, start=1):
         if not errors.keys().isdisjoint(record.media):
@@ -239,7 +253,7 @@ def _unusable(records: Sequence[Record], errors: Mapping[str, MediaError]) -> Me
 def _without_pictures(
     records: Sequence[Record], errors: Mapping[str, MediaError], files: Path
 ) -> Iterator[tuple[str, str]]:
-    """The id of each record that lacks a usable picture, and the reason to leave it out."""
+    """Yield the id of each record that lacks a usable picture, and the reason to leave it out."""
     for record in records:
         unusable = [name for name in record.media if name in errors]
         if not unusable:

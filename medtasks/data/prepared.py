@@ -157,6 +157,7 @@ class Prepared:
 
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
+        """The records, kept until :meth:`forget_records`."""
         self.require_intact()
         record_type = get_benchmark(self.manifest.benchmark).data.record
         return _read_lines(self.directory / "records.jsonl", record_type)
@@ -177,6 +178,7 @@ class Prepared:
 
     @functools.cached_property
     def media(self) -> tuple[MediaEntry, ...]:
+        """The media index: an entry for each media file."""
         return _read_lines(self.directory / "media.jsonl", MediaEntry)
 
     @functools.cached_property
@@ -196,6 +198,7 @@ class Prepared:
         return {item: tuple(sorted(timestamps)) for item, timestamps in frames.items()}
 
     def media_path(self, name: str) -> Path:
+        """The path of the media file ``name``."""
         return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
 
     def missing_media(self) -> list[str]:
@@ -205,13 +208,13 @@ class Prepared:
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
         """As :meth:`missing_media`, among ``names`` or all, but by the files' content."""
         entries = [entry for entry in self.media if names is None or entry.path in names]
+        changed: list[str] = []
         with ThreadPoolExecutor() as pool:
-            unchanged = pool.map(self._has_content, entries)
-            return [
-                entry.path
-                for entry, is_unchanged in zip(entries, unchanged, strict=True)
-                if not is_unchanged
-            ]
+            comparisons = pool.map(self._has_content, entries)
+            for entry, is_unchanged in zip(entries, comparisons, strict=True):
+                if not is_unchanged:
+                    changed.append(entry.path)
+        return changed
 
     def is_whole(self) -> bool:
         """Whether records, media index and all media files are unchanged since preparation."""
@@ -222,12 +225,14 @@ class Prepared:
             return False
 
     def _has_size(self, entry: MediaEntry) -> bool:
+        """Whether the file of ``entry`` exists with the size that it had."""
         try:
             return self.media_path(entry.path).stat().st_size == entry.bytes
         except OSError:
             return False
 
     def _has_content(self, entry: MediaEntry) -> bool:
+        """Whether the file of ``entry`` has the SHA-256 that it had."""
         try:
             return file_sha256(self.media_path(entry.path)) == entry.sha256
         except OSError:
@@ -249,16 +254,16 @@ def open_directory(directory: Path) -> Prepared:
         ) from error
 
 
-# Every document opens its dataset. The manifest's mtime is part of the key, so re-prepared data are
-# read again.
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=8)  # every document opens its dataset
 def _opened_once(directory: Path, manifest_mtime_ns: int) -> Prepared:
-    del manifest_mtime_ns
+    """The prepared dataset in ``directory``, opened once per manifest."""
+    del manifest_mtime_ns  # part of the key, so data that were prepared again are read again
     text = (directory / "manifest.json").read_text(encoding="utf-8")
     return Prepared(directory, DataManifest.model_validate_json(text))
 
 
 def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
+    """The objects of a JSONL file, each validated as a ``kind``."""
     records: list[T] = []
     try:
         with path.open(encoding="utf-8") as lines:

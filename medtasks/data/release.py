@@ -1,6 +1,4 @@
-"""The files of a release, as its authors published them: rows with their places, and the pictures
-that rows name.
-"""
+"""The files of a release as published: rows with their places, and the pictures that rows name."""
 
 from __future__ import annotations
 
@@ -55,17 +53,16 @@ class Release:
                 f"--source {source}: there is no such file or directory; check the path."
             )
         self.source = source
-        if media is not None:
-            self.folder = media
-        elif self._is_whole:
-            self.folder = source
-        else:
-            self.folder = source.parent
+        self.folder = media or self._folder_of_source()
         self._opens_archives = media is not None or self._is_whole
         self._keep = keep
         self._packed: dict[Path, set[str]] = defaultdict(set)
         # SHA-256 of the pictures that rows hold, by the stem of their names
         self._kept: dict[str, str] = {}
+
+    def _folder_of_source(self) -> Path:
+        """The directory or archive of the pictures if none is given."""
+        return self.source if self._is_whole else self.source.parent
 
     @property
     def media_root(self) -> Path:
@@ -100,6 +97,7 @@ class Release:
                 yield from _rows_of_member(file.archive, file.path)
 
     def _matching_files(self, patterns: Iterable[str]) -> list[ReleaseFile]:
+        """The files that the first pattern with a match matches, in order of their paths."""
         files: list[ReleaseFile] = []
         for files_of_name in self._files.values():
             files.extend(files_of_name)
@@ -173,8 +171,9 @@ class Release:
         return path
 
     def _files_ending_with(self, name: str) -> list[ReleaseFile]:
-        """The files whose path ends with ``name``: if some match it whole, only these, or else
-        only those that are unpacked, if some are.
+        """The files whose path ends with ``name``.
+
+        Files whose whole path is ``name`` have precedence, then those outside of archives.
         """
         files_of_name = self._pictures.get(PurePosixPath(name).name, ())
         candidates = [file for file in files_of_name if f"/{file.path}".endswith(f"/{name}")]
@@ -192,10 +191,12 @@ class Release:
 
     @cached_property
     def _files(self) -> dict[str, list[ReleaseFile]]:
+        """The files of the source by their names."""
         return _files_by_name(self.source)
 
     @cached_property
     def _pictures(self) -> dict[str, list[ReleaseFile]]:
+        """The files in the directory of pictures by their names."""
         if self.folder == self.source:
             return self._files
         return _files_by_name(self.folder, archives=self._opens_archives)
@@ -221,11 +222,13 @@ def _files_by_name(folder: Path, *, archives: bool = True) -> dict[str, list[Rel
 
 
 def _member_names(path: Path) -> list[str]:
+    """The files in an archive."""
     with open_archive(path) as archive:
         return [member.filename for member in archive.infolist() if not member.is_dir()]
 
 
 def _rows_of_file(path: Path) -> Iterator[SourceRow]:
+    """The rows of a file, whose format is that of its suffix, JSON by default."""
     if path.suffix == ".parquet":
         return read_parquet(path)
     if path.suffix in (".csv", ".tsv"):
@@ -234,6 +237,7 @@ def _rows_of_file(path: Path) -> Iterator[SourceRow]:
 
 
 def _rows_of_member(path: Path, name: str) -> Iterator[SourceRow]:
+    """Yield the rows of a JSON file in an archive."""
     if not name.endswith((".json", ".jsonl")):
         raise DataError(
             f"{path}: {name} is in the archive, from which only JSON is read; unpack it."

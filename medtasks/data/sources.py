@@ -28,6 +28,7 @@ ZIP_MARK = b"PK\x03\x04"
 
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values; a repeated key is an error, as one would be lost."""
     fields = dict(pairs)
     if len(fields) == len(pairs):
         return fields
@@ -142,6 +143,7 @@ def _json_errors(where: Where) -> Iterator[None]:
 
 
 def _require_object(row: Any, where: Where) -> dict[str, Any]:
+    """``row``, which must be a JSON object."""
     if not isinstance(row, dict):
         raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
     return row
@@ -189,6 +191,7 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
 
 
 def _csv_rows(text: str, path: Path) -> list[SourceRow]:
+    """The rows of a CSV text, each with the line at which it begins; empty lines are skipped."""
     delimiter, begin = separator_of(text)
     skipped = len(text[:begin].splitlines())
     reader = csv.reader(io.StringIO(text[begin:], newline=""), delimiter=delimiter, strict=True)
@@ -204,18 +207,24 @@ def _csv_rows(text: str, path: Path) -> list[SourceRow]:
             where = Where(path.name, skipped + reader.line_num + 1)
     except csv.Error as error:
         raise DataError(f"{where}: not CSV ({error}); fix the row that begins there.") from error
-    if rows:
-        return rows
+    if not rows:
+        raise _error_without_rows(path, columns)
+    return rows
+
+
+def _error_without_rows(path: Path, columns: Sequence[str]) -> DataError:
+    """The error of a CSV file that has only a header, or not even one."""
     if columns:
-        raise DataError(
+        return DataError(
             f"{path}: the file has only a header, expected rows below it; write or fetch it again."
         )
-    raise DataError(
+    return DataError(
         f"{path}: the file is empty, expected a header and rows; write or fetch it again."
     )
 
 
 def _header(cells: Sequence[str], where: Where) -> list[str]:
+    """The names of the columns, without blanks around them; two equal names are an error."""
     columns = [name.strip() for name in cells]
     duplicates = sorted(name for name, count in Counter(columns).items() if count > 1)
     if duplicates:
@@ -226,6 +235,7 @@ def _header(cells: Sequence[str], where: Where) -> list[str]:
 
 
 def _csv_row(columns: Sequence[str], cells: Sequence[str], where: Where) -> dict[str, str]:
+    """The cells of a row by their columns; another number of cells is an error."""
     if len(cells) != len(columns):
         raise DataError(
             f"{where}: found {len(cells)} cells, expected {len(columns)} as in the header; "
@@ -235,6 +245,7 @@ def _csv_row(columns: Sequence[str], cells: Sequence[str], where: Where) -> dict
 
 
 def _after_blanks(text: str, position: int) -> int:
+    """The position of the first character from ``position`` on that is not a blank."""
     while position < len(text) and text[position].isspace():
         position += 1
     return position

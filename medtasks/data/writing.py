@@ -48,6 +48,7 @@ class Exclusions:
 
     @classmethod
     def of_manifest(cls, manifest: DataManifest) -> Exclusions:
+        """The exclusions that a manifest states."""
         return cls(manifest.excluded, manifest.excluded_samples, manifest.excluded_media)
 
 
@@ -103,6 +104,7 @@ def write_contents(directory: Path, benchmark: Benchmark, contents: Contents) ->
 
 
 def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows as JSON, one a line, with sorted keys."""
     lines = [json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows]
     try:
         path.write_text("".join(lines), encoding="utf-8")
@@ -114,6 +116,7 @@ def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> DataManifest:
+    """The manifest of data whose records and media index are already in ``directory``."""
     exclusions = contents.exclusions
     counts = _counts(benchmark, contents)
     return DataManifest(
@@ -138,6 +141,7 @@ def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> Data
 
 
 def _counts(benchmark: Benchmark, contents: Contents) -> Counts:
+    """The numbers of prepared records, by kind if the benchmark has kinds, clusters and media."""
     clusters: set[str] = set()
     kinds: Counter[str] = Counter()
     for record in contents.records:
@@ -162,6 +166,7 @@ def _details(contents: Contents) -> dict[str, dict[str, int]]:
 
 
 def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[TaskCoverage]:
+    """Yield how many records of each source and task are prepared, if the benchmark has these."""
     if benchmark.counts.coverage is None:
         return
     total = Counter(map(benchmark.counts.coverage, contents.all_records))
@@ -173,6 +178,7 @@ def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[TaskCoverage
 
 
 def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:
+    """Yield a line for each published count that the prepared data do not have."""
     prepared = counted(benchmark, counts)
     for name, number in benchmark.counts.published.items():
         if prepared.get(name, 0) != number:
@@ -182,7 +188,7 @@ def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:
 
 
 def _with_share(name: str, counts: Mapping[str, int]) -> str:
-    """A count, with its share of another one: that of ``mcq_sod`` of ``mcq``."""
+    """The count ``name``; as a part of a group, as ``mcq_sod`` is of ``mcq``, with its share."""
     number = counts.get(name, 0)
     group, _, part = name.partition("_")
     total = counts.get(group, 0)

@@ -151,6 +151,7 @@ class ImageCache:
             return image
 
     def clear(self) -> None:
+        """Drop all images."""
         with self._lock:
             self._held.clear()
 
@@ -178,37 +179,41 @@ def index_media(
     earlier, interrupted pass are used unless the file has changed; ``write`` gets all others.
     """
     earlier = {media.entry.path: media for media in verified}
-
-    def verify(path: str) -> KnownMedia | MediaError:
-        try:
-            return _verified(root, path, earlier.get(path))
-        except MediaError as error:
-            return error
-
+    verify = functools.partial(_verified_or_error, root, earlier)
     names = sorted(set(paths))
     entries: list[MediaEntry] = []
     errors: dict[str, MediaError] = {}
     uniform: list[str] = []
     with decoding_threads(workers) as pool:
-        results = pool.map(verify, names)
-        for number, (name, result) in enumerate(zip(names, results, strict=True), start=1):
-            if isinstance(result, MediaError):
-                errors[name] = result
+        outcomes = pool.map(verify, names)
+        for number, (name, outcome) in enumerate(zip(names, outcomes, strict=True), start=1):
+            if isinstance(outcome, MediaError):
+                errors[name] = outcome
             else:
-                entries.append(result.entry)
-                if result.uniform:
+                entries.append(outcome.entry)
+                if outcome.uniform:
                     uniform.append(name)
-                if write is not None and earlier.get(name) != result:
-                    write(result)
+                if write is not None and outcome != earlier.get(name):
+                    write(outcome)
             if progress is not None:
                 progress(number, len(names))
     return MediaIndex(entries, errors, uniform)
 
 
+def _verified_or_error(
+    root: Path, earlier: Mapping[str, KnownMedia], path: str
+) -> KnownMedia | MediaError:
+    """The entry of the picture ``path`` below ``root``, or the error that it cannot be used."""
+    try:
+        return _verified(root, path, earlier.get(path))
+    except MediaError as error:
+        return error
+
+
 def _verified(root: Path, path: str, earlier: KnownMedia | None) -> KnownMedia:
     """The entry of the picture ``path`` below ``root``.
 
-    The picture is decoded unless ``earlier`` is of the same file.
+    The picture is decoded unless the file is still in the state of the ``earlier`` entry.
     """
     file = root / path
     with unreadable_as_media_error(file):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from medtasks.core.errors import MediaError
@@ -52,21 +53,35 @@ def decode_image(data: bytes, name: str) -> Image:
         MediaError: the bytes are not a complete picture of a known format, are several pictures,
             have more than `MAX_PIXELS` pixels, or have values that `as_rgb` refuses.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
     if not data:
         raise MediaError(
             f"{name}: not a complete image (the file is empty); fetch or copy the file again."
         )
+    with _decoding_errors(data, name):
+        return _decoded(data, name)
+
+
+def _decoded(data: bytes, name: str) -> Image:
+    """The picture in ``data``, upright, as RGB; raises Pillow's own errors, too."""
+    from PIL import Image, ImageOps
+
+    with _STRICT_DECODING:
+        picture = Image.open(io.BytesIO(data), formats=FORMATS)
+        _refuse_size(picture, name)
+        _refuse_several(picture, name)
+        values = pixel_values_in(picture, data)
+        picture.load()
+    ImageOps.exif_transpose(picture, in_place=True)
+    return as_rgb(picture, name, values)
+
+
+@contextmanager
+def _decoding_errors(data: bytes, name: str) -> Iterator[None]:
+    """Turn errors of decoding the file ``data`` into a :class:`MediaError`."""
+    from PIL import Image, UnidentifiedImageError
+
     try:
-        with _STRICT_DECODING:
-            picture = Image.open(io.BytesIO(data), formats=FORMATS)
-            _refuse_size(picture, name)
-            _refuse_several(picture, name)
-            values = pixel_values_in(picture, data)
-            picture.load()
-        ImageOps.exif_transpose(picture, in_place=True)
-        return as_rgb(picture, name, values)
+        yield
     except MediaError:
         raise
     except UnidentifiedImageError as error:
@@ -83,8 +98,9 @@ def decode_image(data: bytes, name: str) -> Image:
 
 
 class _StrictDecoding:
-    """A context manager in which Pillow refuses truncated files, although lmms-eval makes it
-    lenient. Pillow's setting is one for all threads: it is restored when the last of them leaves.
+    """A context manager in which Pillow refuses truncated files; lmms-eval makes it lenient.
+
+    Pillow's setting is one for all threads: it is restored when the last of them leaves.
     """
 
     def __init__(self) -> None:
@@ -114,6 +130,7 @@ _STRICT_DECODING = _StrictDecoding()
 
 
 def _refuse_size(picture: Image, name: str) -> None:
+    """Refuse pictures of more than `MAX_PIXELS` pixels before they are decoded."""
     if picture.width * picture.height > MAX_PIXELS:
         raise MediaError(
             f"{name}: {picture.width:,} × {picture.height:,} pixels exceed the limit of "
@@ -132,6 +149,7 @@ def _refuse_several(picture: Image, name: str) -> None:
 
 
 def _number_of_pictures(picture: Image) -> int:
+    """The number of pictures in a file that viewers show."""
     if picture.format == "TIFF":
         return _full_size_pages(picture)
     if picture.format == "MPO":  # a JPEG with previews beside its picture, which no viewer shows
@@ -151,7 +169,9 @@ def _full_size_pages(picture: Image) -> int:
     for page in range(1, getattr(picture, "n_frames", 1)):
         picture.seek(page)
         tags = getattr(picture, "tag_v2", {})
-        count += not tags.get(_SUBFILE_TYPE, 0) & _REDUCED_OR_MASK
+        is_preview_or_mask = bool(tags.get(_SUBFILE_TYPE, 0) & _REDUCED_OR_MASK)
+        if not is_preview_or_mask:
+            count += 1
     if picture.tell():
         picture.seek(0)
     return count
@@ -175,7 +195,7 @@ def _unidentified(data: bytes, name: str) -> str:
 def is_uniform(picture: Image) -> bool:
     """Whether all pixels of an RGB picture are equal.
 
-    They are in a picture that was decoded wrongly, or never written.
+    Such a picture was probably decoded wrongly, or never written.
     """
     corner = picture.getpixel((0, 0))
     middle = picture.getpixel((picture.width // 2, picture.height // 2))

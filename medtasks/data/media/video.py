@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST = {"max_pixels": str(MAX_PIXELS)}
+"""FFmpeg's option that refuses larger frames."""
 
 
 @dataclass
@@ -53,6 +54,7 @@ class VideoReader:
     _position: int | None = None
 
     def close(self) -> None:
+        """Close the file; the next frame opens it again."""
         if self._container is not None:
             self._container.close()
         self._container = None
@@ -84,6 +86,7 @@ class VideoReader:
                 ) from error
 
     def _as_players_show(self, frame: Any) -> Image:
+        """The frame in RGB, with square pixels, turned and mirrored as the container prescribes."""
         name = str(self.path)
         picture = frame_as_rgb(frame, name)
         picture = with_square_pixels(picture, self._stream.sample_aspect_ratio, name)
@@ -150,6 +153,7 @@ class VideoReader:
             self._open(threads)
 
     def _open(self, threads: str) -> None:
+        """Open the file at its start; ``threads`` is FFmpeg's threading mode."""
         self.close()
         self._container = open_container(self.path)
         self._stream.codec_context.options = _LARGEST
@@ -158,6 +162,7 @@ class VideoReader:
 
     @property
     def _stream(self) -> Any:
+        """The video stream of the open file."""
         return video_stream(self._container, self.stream)
 
 
@@ -198,16 +203,16 @@ class FrameStore:
     ) -> dict[int, Image]:
         """Decode the frames at ``missing``; keep them, and those of ``also`` on the way."""
         first, last = min(missing), max(missing)
-        wanted = set(missing)
+        on_the_way: set[int] = set()
         for pts in also:
             if first <= pts <= last and (path, pts) not in self.held:
-                wanted.add(pts)
+                on_the_way.add(pts)
         if self._reader.path != path:
             self._reader.close()
             self._reader = VideoReader(path, video.keyframes, video.stream)
         decoded_before = self._reader.decoded
         frames: dict[int, Image] = {}
-        for pts, picture in self._reader.read(sorted(wanted)):
+        for pts, picture in self._reader.read(sorted(missing | on_the_way)):
             if pts in missing:
                 frames[pts] = picture
             self.held.add((path, pts), picture)
@@ -236,6 +241,14 @@ class KnownVideo(KnownMedia):
     bad: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _DecodedFrames:
+    """The size of the frames of a video, and the timestamps of those that cannot be decoded."""
+
+    size: tuple[int, int]
+    damaged: tuple[int, ...]
+
+
 def scan_video(
     file: Path,
     name: str,
@@ -245,41 +258,52 @@ def scan_video(
 ) -> KnownVideo:
     """Verify a video by decoding its frames at ``timestamps``; its entry is called ``name``.
 
-    ``verified``, the result of an interrupted pass, is returned if file and frames are still the same.
+    ``verified``, the result of an interrupted pass, is returned if file and frames are the same.
 
     Raises:
         MediaError: the file cannot be read, or none of the frames can be decoded.
     """
-    stamps = sorted(set(timestamps))
-    digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
+    increasing = sorted(set(timestamps))
+    digest = hashlib.sha256(repr(increasing).encode()).hexdigest()
     with unreadable_as_media_error(file):
         status = file.stat()
-        if verified is not None and (verified.state, verified.wanted) == (
-            file_state(status),
-            digest,
-        ):
+        state = file_state(status)
+        if verified is not None and verified.state == state and verified.wanted == digest:
             return verified
         checksum = file_sha256(file)
-    size: tuple[int, int] | None = None
-    bad: list[int] = []
-    failed: MediaError | None = None
-    with closing(VideoReader(file, index.keyframes, index.stream)) as reader:
-        for pts in stamps:
-            try:
-                _, picture = next(reader.read([pts]))
-            except MediaError as error:
-                failed = failed or error
-                bad.append(pts)
-            else:
-                size = size or picture.size
-    if size is None:
-        raise failed or MediaError(f"{file}: no frame is requested.")
+    frames = _decode_each(file, index, increasing)
+    width, height = frames.size
     entry = MediaEntry(
         path=name,
         bytes=status.st_size,
         sha256=checksum,
-        width=size[0],
-        height=size[1],
+        width=width,
+        height=height,
         video=index.facts,
     )
-    return KnownVideo(entry=entry, state=file_state(status), wanted=digest, bad=tuple(bad))
+    return KnownVideo(entry=entry, state=state, wanted=digest, bad=frames.damaged)
+
+
+def _decode_each(file: Path, index: VideoIndex, timestamps: Sequence[int]) -> _DecodedFrames:
+    """Decode the frames at ``timestamps`` (increasing), one at a time.
+
+    Raises:
+        MediaError: none of them can be decoded; the error is that of the first one.
+    """
+    size: tuple[int, int] | None = None
+    damaged: list[int] = []
+    first_error: MediaError | None = None
+    with closing(VideoReader(file, index.keyframes, index.stream)) as reader:
+        for pts in timestamps:
+            try:
+                _, picture = next(reader.read([pts]))
+            except MediaError as error:
+                damaged.append(pts)
+                if first_error is None:
+                    first_error = error
+            else:
+                if size is None:
+                    size = picture.size
+    if size is None:
+        raise first_error or MediaError(f"{file}: no frame is requested.")
+    return _DecodedFrames(size, tuple(damaged))
