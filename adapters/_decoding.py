@@ -244,6 +244,12 @@ class Decoder:
         own = model.generation_config.eos_token_id
         self._ends = ends_of_turn(tokenizer, tokenizer.eos_token_id if own is None else own)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the model's scores."""
+        dtype: torch.dtype = self._model.dtype
+        return dtype
+
     def decode(
         self,
         inputs: Mapping[str, Any],

@@ -15,7 +15,7 @@ import pytest
 import torch
 import transformers
 from adapter_bench import Bench, questions, texts
-from medtasks.adapters import vlm as vlm_module
+from medtasks.adapters import _token_budget as token_budget
 from medtasks.adapters._checkpoint import TINY
 from packaging.version import Version
 
@@ -184,7 +184,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on(
     assert too_large == [8, 4]
     assert max(sizes[sizes.index(4) + 1 :]) <= 3  # later batches are small from the beginning
     sizes.clear()
-    monkeypatch.setattr(vlm_module, "CALM", 3)
+    monkeypatch.setattr(token_budget, "CALM", 3)
     model.replies(bench.task("more", questions(12)))
     assert max(sizes) > 3  # after so many batches, larger ones are tried again
 
@@ -198,7 +198,7 @@ def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes(
     sizes = sizes_of_batches(monkeypatch)
     largest = []
     for tokens in (1, longest, 2 * longest):
-        model._tokens = tokens
+        model._budget.tokens = tokens
         sizes.clear()
         model.replies(requests)
         largest.append(max(sizes))
