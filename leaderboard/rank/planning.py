@@ -74,23 +74,25 @@ class Plan:
         rows = [_table_row(size, self.unit) for size in self.subsets]
         score = f"{self.task}, {self.metric} ({UNITS[self.unit]})"
         title = f"{score}: minimum detectable difference of two models (80 % power, level 0.05)"
-        notes = [
-            f"  Basis: {self.basis}.",
-            f"  {_SUBSET_NOTE}",
-        ]
+        notes = [f"  Basis: {self.basis}.", f"  {_SUBSET_NOTE}"]
         if self.difference is not None:
-            needed = "more than a million" if self.needed is None else f"{self.needed:,}"
-            note = f"  A difference of {self.difference:g} needs about {needed} clusters"
-            if (self.needed or 0) > self.clusters:
-                note += f", and the data have {self.clusters:,}"
-            notes.append(f"{note}.")
+            notes.append(f"  {self._needed_clusters(self.difference)}")
         return TextTable(_COLUMNS, rows, title, notes)
+
+    def _needed_clusters(self, difference: float) -> str:
+        """How many clusters detect a difference, as a sentence."""
+        needed = "more than a million" if self.needed is None else f"{self.needed:,}"
+        sentence = f"A difference of {difference:g} needs about {needed} clusters"
+        if self.needed is not None and self.needed > self.clusters:
+            sentence += f", and the data have {self.clusters:,}"
+        return f"{sentence}."
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
 
 
 def _table_row(size: Size, unit: Unit) -> tuple[str, ...]:
+    """The row of a subset in the table of a plan, by ``_COLUMNS``."""
     detectable = "none is significant"
     if size.detectable is not None:
         detectable = number(size.detectable, unit)
@@ -219,23 +221,26 @@ def cluster_sizes(documents: Iterable[Document]) -> Sizes:
 def clusters_needed(
     population: Population, sizes: Sizes, detectable: float | None, difference: float
 ) -> int | None:
-    """About the smallest number of clusters like these with which ``difference`` is found.
+    """About the smallest number of clusters like these that detects ``difference``; None above a
+    million.
 
-    None above a million. The formula is corrected by what the simulation over all clusters says
-    (``detectable``); the correction vanishes as clusters become more.
+    The minimum detectable difference with n clusters is (t of the level + t of the power) times the
+    standard error, which falls with the square root of n. It is corrected by the ratio of the
+    simulated difference with all clusters (``detectable``) to this formula; with more clusters than
+    there are, the correction fades.
     """
     count = len(sizes)
     ratio = 1.0 if detectable is None else detectable / formula_difference(population, sizes)
 
-    def is_found(clusters: int) -> bool:
+    def is_detected(clusters: int) -> bool:
         freedom = clusters - 1
         quantiles = student_quantile(1 - LEVEL / 2, freedom) + student_quantile(POWER, freedom)
         error = population.standard_error(sizes) * math.sqrt(count / clusters)
-        least = quantiles * error * ratio ** min(1.0, count / clusters)
-        return bool(least <= difference)
+        minimum = quantiles * error * ratio ** min(1.0, count / clusters)
+        return bool(minimum <= difference)
 
     numbers = range(LEAST_CLUSTERS, MOST_CLUSTERS)
-    fewest = LEAST_CLUSTERS + bisect_left(numbers, True, key=is_found)
+    fewest = LEAST_CLUSTERS + bisect_left(numbers, True, key=is_detected)
     return fewest if fewest < MOST_CLUSTERS else None
 
 

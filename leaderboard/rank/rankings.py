@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,7 +17,7 @@ from medtasks.metrics.base import Array, totals
 from medtasks.metrics.registry import get_metric
 from medtasks.scoring.columns import Mask, without_value
 from medtasks.stats import paired
-from medtasks.stats.bootstrap import cluster_totals, joint_resamples
+from medtasks.stats.bootstrap import Score, cluster_totals, joint_resamples
 from medtasks.stats.cautions import few_clusters
 from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks
 from medtasks.stats.student import detectable_difference
@@ -82,28 +82,45 @@ def rank_models(
             reasons[model] = "no item counts"
     reasons.update(unranked or {})
 
-    sign = 1 if column.higher_is_better else -1
-    order = sorted(models, key=lambda model: (-sign * models[model].value, model))
-    kept = np.zeros(len(clusters), dtype=bool)
-    for table in models.values():
-        kept |= table.counted
-    clusters_kept = len(np.unique(codes[kept]))
+    order = _best_first(models, column)
     pairs = _all_pairs(order, models, column.metric, codes)
     # items that count for no model, and their clusters, are not resampled
-    resampled = [models[model].zeroed[kept] for model in order]
-    bounds = _rank_bounds(column, resampled, codes[kept], resamples)
+    counted = _counted_for_any(models.values(), len(clusters))
+    counted_codes = codes[counted]
+    resampled = [models[model].zeroed[counted] for model in order]
+    bounds = _rank_bounds(column, resampled, counted_codes, resamples)
+    cluster_count = len(np.unique(counted_codes))
     return Ranking(
         column=column,
-        items=int(np.count_nonzero(kept)),
-        clusters=clusters_kept,
+        items=int(np.count_nonzero(counted)),
+        clusters=cluster_count,
         cluster=load_spec(column.task).benchmark.cluster,
         signature=signature,
         ranked=_ranked_models(column, order, models, bounds, pairs),
         pairs=pairs,
         detectable=_detectable_difference(pairs),
-        warning=_ranking_warning(clusters_kept, pairs),
+        warning=_ranking_warning(cluster_count, pairs),
         unranked=dict(sorted(reasons.items())),
     )
+
+
+def _best_first(models: Mapping[str, _ModelTable], column: BoardColumn) -> list[str]:
+    """The models in the order of their scores; models with equal scores by name."""
+    sign = _sign(column)
+    return sorted(models, key=lambda model: (-sign * models[model].value, model))
+
+
+def _sign(column: BoardColumn) -> int:
+    """The factor that makes higher scores better."""
+    return 1 if column.higher_is_better else -1
+
+
+def _counted_for_any(tables: Iterable[_ModelTable], items: int) -> Mask:
+    """A mask ``(items,)`` of the items that count for at least one model."""
+    counted = np.zeros(items, dtype=bool)
+    for table in tables:
+        counted |= table.counted
+    return counted
 
 
 def _rank_bounds(
@@ -112,8 +129,8 @@ def _rank_bounds(
     """The interval of each model's rank, by resampling clusters jointly for all models."""
     score = get_metric(column.metric).score
     sums = [(cluster_totals(table, codes), score) for table in tables]
-    drawn = joint_resamples(sums, resamples=resamples, seed=SEED)
-    return rank_intervals(drawn, higher_is_better=column.higher_is_better)
+    resampled_scores = joint_resamples(sums, resamples=resamples, seed=SEED)
+    return rank_intervals(resampled_scores, higher_is_better=column.higher_is_better)
 
 
 def _ranked_models(
@@ -126,20 +143,20 @@ def _ranked_models(
     """The models with their ranks, intervals and letters, in ``order``."""
     different = _different_models(pairs)
     letters = compact_letters(different, order)
-    sign = 1 if column.higher_is_better else -1
-    values = np.array([sign * models[model].value for model in order])
+    values = _sign(column) * np.array([models[model].value for model in order])
+    tied_bounds = with_tied_ranks(bounds, order, different)
     ranked = []
-    for place, bound in enumerate(with_tied_ranks(bounds, order, different)):
-        model = order[place]
+    for model, value, bound in zip(order, values, tied_bounds, strict=True):
         best, worst = bound or (None, None)
-        better = int(np.count_nonzero(values > values[place]))
+        rank = 1 + int(np.count_nonzero(values > value))
         ranked.append(
-            Ranked(model=model, rank=1 + better, best=best, worst=worst, letters=letters[model])
+            Ranked(model=model, rank=rank, best=best, worst=worst, letters=letters[model])
         )
     return tuple(ranked)
 
 
 def _model_table(table: Array, metric: str) -> _ModelTable:
+    """The table of a model with its mask of counted items and its score."""
     counted = ~without_value(table)
     zeroed = np.where(counted[:, None], table, 0.0)
     value = float(get_metric(metric).score(totals(zeroed)))
@@ -154,12 +171,10 @@ def _all_pairs(
 ) -> tuple[Pair, ...]:
     """Every pair of models, over the items that count for both, with corrected p-values."""
     score = get_metric(metric).score
-
-    def clustered(model: str, rows: Mask) -> paired.ClusteredScore:
-        return paired.clustered_score(models[model].statistics[rows], codes[rows], score)
-
     # most pairs have all items in common, so these scores are computed once
-    whole = {model: clustered(model, models[model].counted) for model in order}
+    whole = {}
+    for model in order:
+        whole[model] = _clustered_score(models[model], models[model].counted, codes, score)
     pairs = []
     for first, second in combinations(order, 2):
         in_both = models[first].counted & models[second].counted
@@ -168,13 +183,23 @@ def _all_pairs(
             if np.array_equal(in_both, models[model].counted):
                 sides.append(whole[model])
             else:
-                sides.append(clustered(model, in_both))
+                sides.append(_clustered_score(models[model], in_both, codes, score))
         difference = paired.paired_difference(*sides)
         if not difference.items or not math.isfinite(difference.difference):
             difference = _difference_without_items(models[first].value, models[second].value)
         tables = (models[first].statistics, models[second].statistics)
         pairs.append(pair_of(first, second, metric, tables, difference))
     return with_holm(pairs)
+
+
+def _clustered_score(
+    table: _ModelTable,
+    rows: Mask,
+    codes: npt.NDArray[np.intp],
+    score: Score,
+) -> paired.ClusteredScore:
+    """A model's score over the items in ``rows``, by cluster."""
+    return paired.clustered_score(table.statistics[rows], codes[rows], score)
 
 
 def _difference_without_items(first: float, second: float) -> paired.PairedDifference:
@@ -202,11 +227,11 @@ def _detectable_difference(pairs: Sequence[Pair]) -> float | None:
     """The minimum detectable difference: the median over pairs; None without any."""
     differences = []
     for pair in pairs:
-        # pairs that never differ have no standard error
-        if pair.standard_error:
-            least = detectable_difference(pair.standard_error, pair.clusters)
-            if least is not None:
-                differences.append(least)
+        if not pair.standard_error:  # the two models never differ
+            continue
+        difference = detectable_difference(pair.standard_error, pair.clusters)
+        if difference is not None:
+            differences.append(difference)
     return statistics.median(differences) if differences else None
 
 
