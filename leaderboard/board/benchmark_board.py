@@ -21,6 +21,7 @@ from ..schema.board import (
     BoardColumn,
     BoardModel,
     BoardPlot,
+    BoardRow,
     BoardTable,
     LetterCounts,
     ModelUsage,
@@ -37,7 +38,7 @@ from .confidences import confidence_section
 from .costs import cost_plot, model_usage
 from .media_gain import media_gain
 from .model_traits import size_and_type
-from .paper_files import read_paper_files
+from .paper_files import PaperFiles, read_paper_files
 from .plots import board_plot
 from .prompt_ranks import prompt_ranks
 from .tables import comparable_table, without_empty
@@ -66,48 +67,47 @@ def benchmark_board(
     rankings = _rankings(headline, groups)
     comparable = partial(comparable_table, groups, _model_ranks(rankings))
 
-    layout_tables = _layout_tables(layout, runs, groups, comparable)
-    headline_rows = layout_tables[0].rows
-    figures = _figures_in_columns(papers.reference, layout_tables)
-    tables = _filled_tables(layout_tables, figures)
-    answers = _PlottedAnswers(
-        tuple(letter_counts(layout, groups)), tuple(timelines(layout, groups))
-    )
-    plots = _layout_plots(layout, answers, runs, groups, tables, comparable)
-
-    columns = list(chain.from_iterable(table.columns for table in tables))
+    section = _layout_section(layout, runs, groups, comparable, papers.reference)
+    columns = list(chain.from_iterable(table.columns for table in section.tables))
     gains = media_gain(benchmark, headline, columns, groups)
     prompt_tables, prompt_order = prompt_ranks(columns, partial(column_ranking, groups))
     confidences = confidence_section(headline, runs, groups, comparable)
-    tables += [*gains.tables, *prompt_tables, *confidences.tables]
-    plots += [*gains.plots, *confidences.plots]
+    tables = [*section.tables, *gains.tables, *prompt_tables, *confidences.tables]
+    plots = [*section.plots, *gains.plots, *confidences.plots]
 
     usage: list[ModelUsage] = []
     cost_column = _cost_column(headline)
     if cost_column is not None:
-        usage = model_usage(cost_column, headline_rows, groups, prices)
+        usage = model_usage(cost_column, section.headline_rows, groups, prices)
         plots += cost_plot(cost_column, usage, plots)
-    correlations, means = size_and_type(tables, figures, models)
+    correlations, means = size_and_type(tables, section.figures, models)
     return BenchmarkBoard(
         **_description(benchmark, layout),
-        bibtex=papers.bibtex,
+        **_paper_fields(papers),
         members={column.task: leaf_tasks(column.task) for column in headline},
         rankings=tuple(rankings),
         tables=tuple(tables),
         plots=tuple(plots),
-        letters=answers.letters,
+        letters=section.answers.letters,
         reliability=tuple(confidences.reliability),
-        timelines=answers.timelines,
+        timelines=section.answers.timelines,
         usage=tuple(usage),
         text_only=gains.text_only,
         prompt_order=prompt_order,
-        published=figures,
-        published_notes=papers.reference.notes,
-        published_gaps=papers.reference.gaps,
-        published_problem=papers.problem,
+        published=section.figures,
         size_correlations=correlations,
         type_means=means,
     )
+
+
+def _paper_fields(papers: PaperFiles) -> dict[str, Any]:
+    """The fields of a board that its paper fills, apart from the figures."""
+    return {
+        "bibtex": papers.bibtex,
+        "published_notes": papers.reference.notes,
+        "published_gaps": papers.reference.gaps,
+        "published_problem": papers.problem,
+    }
 
 
 def _description(benchmark: Benchmark, layout: BoardLayout) -> dict[str, Any]:
@@ -145,6 +145,38 @@ def _model_ranks(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
             ranks = ranks_by_model.setdefault(ranked.model, [math.inf] * len(rankings))
             ranks[number] = float(ranked.rank)
     return {model: tuple(ranks) for model, ranks in ranks_by_model.items()}
+
+
+@dataclass(frozen=True)
+class _LayoutSection:
+    """What a layout asks for, filled: its tables and plots, and the published figures in them.
+
+    ``headline_rows`` are those of the complete table of headline scores.
+    """
+
+    tables: list[BoardTable]
+    plots: list[BoardPlot]
+    figures: tuple[Published, ...]
+    answers: _PlottedAnswers
+    headline_rows: tuple[BoardRow, ...]
+
+
+def _layout_section(
+    layout: BoardLayout,
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
+    comparable: ComparableTable,
+    reference: Reference,
+) -> _LayoutSection:
+    """The tables and plots of a layout for which there are scores or published figures."""
+    complete_tables = _layout_tables(layout, runs, groups, comparable)
+    figures = _figures_in_columns(reference, complete_tables)
+    tables = _filled_tables(complete_tables, figures)
+    answers = _PlottedAnswers(
+        tuple(letter_counts(layout, groups)), tuple(timelines(layout, groups))
+    )
+    plots = _layout_plots(layout, answers, runs, groups, tables, comparable)
+    return _LayoutSection(tables, plots, figures, answers, complete_tables[0].rows)
 
 
 def _layout_tables(
