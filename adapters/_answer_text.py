@@ -94,6 +94,7 @@ def _markers_of_response_template(tokenizer: Any) -> ThoughtMarkers | None:
 
 
 def _first_literal(literals: str | list[str] | None) -> str:
+    """The text that a template's field states, or the first of several; empty without any."""
     if not literals:
         return ""
     if isinstance(literals, str):
@@ -130,6 +131,7 @@ class AnswerText:
     """
 
     def __init__(self, tokenizer: Any) -> None:
+        """Find the markers of thoughts among the special tokens of ``tokenizer``."""
         self._tokenizer = tokenizer
         self._unknown = _unknown_markers(tokenizer)
         unknown_texts = ""

@@ -15,7 +15,7 @@ from loguru import logger
 from tqdm import tqdm
 
 from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence
-from medtasks.core.settings import current_settings
+from medtasks.core.settings import Settings, current_settings
 from medtasks.harness.isolation import isolated
 from medtasks.runs.replies import Reply
 
@@ -66,6 +66,11 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return cls(**{**options, **arguments})
 
     def __init__(self, device: str = "cpu") -> None:
+        """Join the other processes of the command, and choose the device of this one.
+
+        Raises:
+            UsageError: the device does not exist, or does not fit the processes.
+        """
         super().__init__()
         settings = current_settings()
         gpus = torch.cuda.device_count()
@@ -78,16 +83,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
         self.device: torch.device = self.accelerator.device
-        if self._world_size != settings.processes:
-            raise UsageError(
-                f"{settings.processes} processes were launched, but accelerate joined "
-                f"{self._world_size}; on CPU launch them with {_LAUNCH_ON_CPU}."
-            )
-        if settings.alone_on_cpu:
-            logger.warning(
-                "accelerate launch --cpu started one process only; "
-                f"for several use {_LAUNCH_ON_CPU}"
-            )
+        _check_processes(self._world_size, settings)
         if settings.processes == 1 and (kind != "auto" or self.device.type != "cuda"):
             self.device = torch.device("cpu" if kind == "auto" else device)
         if kind == "cuda" and self.device.type != "cuda":
@@ -152,6 +148,19 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     generate_until_multi_round = loglikelihood
 
 
+def _check_processes(joined: int, settings: Settings) -> None:
+    """Refuse a run that not all launched processes joined; warn if only one was launched."""
+    if joined != settings.processes:
+        raise UsageError(
+            f"{settings.processes} processes were launched, but accelerate joined "
+            f"{joined}; on CPU launch them with {_LAUNCH_ON_CPU}."
+        )
+    if settings.alone_on_cpu:
+        logger.warning(
+            f"accelerate launch --cpu started one process only; for several use {_LAUNCH_ON_CPU}"
+        )
+
+
 def _refuse_device(device: str, gpus: int, processes: int) -> None:
     """Refuse a GPU that does not exist, or one for several processes."""
     kind, _, index = device.partition(":")
@@ -192,6 +201,7 @@ class GeneratingAdapter(MedtasksAdapter):
     alone_when_sampling = True
 
     def __init__(self, arguments: GeneratingArguments, device: str = "cpu") -> None:
+        """Prepare for batches on ``device``; subclasses load the model."""
         super().__init__(device)
         least, most = arguments.min_pixels, arguments.max_pixels
         if least is not None and most is not None and least > most:
@@ -217,6 +227,7 @@ class GeneratingAdapter(MedtasksAdapter):
         }
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
+        """``requests`` in batches of at most `batch_size` with equal settings."""
         return list(
             plan_batches(requests, self.batch_size, alone_when_sampling=self.alone_when_sampling)
         )

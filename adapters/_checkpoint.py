@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,7 @@ def _checkpoint_source(name: str) -> str:
 def _checkpoint_facts(
     arguments: VLMArguments, source: str, model: Any, device: torch.device
 ) -> dict[str, Any]:
+    """JSON-serializable facts about a checkpoint, its model, and the libraries that run it."""
     fingerprint = fingerprint_of(source)
     revision = arguments.revision
     if not fingerprint:  # from the hub, so the commit is known
@@ -143,6 +144,7 @@ def _forget_sampling_defaults(model: Any) -> None:
 
 @contextmanager
 def _loading_errors(name: str, what: str) -> Iterator[None]:
+    """Turn errors of loading a part of the checkpoint ``name`` into a :class:`MedtasksError`."""
     try:
         yield
     # transformers, safetensors and the hub client raise a dozen unrelated types
@@ -190,6 +192,7 @@ _LOADING_OPTIONS = {"trust_remote_code", "revision", "dtype", "attn_implementati
 
 
 def _load_model(arguments: VLMArguments, source: str, device: torch.device) -> Any:
+    """The model on ``device``, with its PEFT adapter if one is given."""
     options = arguments.model_dump(include=_LOADING_OPTIONS, exclude_none=True)
     if arguments.dtype == "auto" and device.type == "cpu":
         # "auto" keeps the checkpoint's, but half precision is slow and imprecise on CPU
@@ -201,17 +204,20 @@ def _load_model(arguments: VLMArguments, source: str, device: torch.device) -> A
         model, report = AutoModelForImageTextToText.from_pretrained(
             source, output_loading_info=True, **options
         )
-    # transformers would fill these with random numbers and only warn
+    _refuse_incomplete_weights(arguments.pretrained, report)
+    if arguments.peft is None:
+        return model
+    return _adapted(model, arguments.peft)
+
+
+def _refuse_incomplete_weights(name: str, report: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that lacks weights: transformers fills them with random numbers."""
     unfit = {*report.get("missing_keys", ()), *report.get("mismatched_keys", ())}
     if unfit:
         first = min(map(str, unfit))
         raise MedtasksError(
-            f"{arguments.pretrained}: {len(unfit)} weight(s) missing or of another shape, "
-            f"first {first}."
+            f"{name}: {len(unfit)} weight(s) missing or of another shape, first {first}."
         )
-    if arguments.peft is None:
-        return model
-    return _adapted(model, arguments.peft)
 
 
 def _adapted(model: Any, peft: str) -> Any:

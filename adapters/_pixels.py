@@ -93,6 +93,7 @@ class OncePerPicture:
     """
 
     def __init__(self, inner: Any) -> None:
+        """Prepare pictures by the image processor ``inner``."""
         self._inner = inner
         self._joins: dict[str, Join] | None = None
         self._is_tested = False
@@ -101,8 +102,8 @@ class OncePerPicture:
         )
         self.latest: list[Media] = []
 
-    # processors read the settings of their image processor
     def __getattr__(self, name: str) -> Any:
+        """The image processor's own attribute: processors read its settings."""
         return getattr(self._inner, name)
 
     def __call__(self, images: Any, **settings: Any) -> Any:
@@ -124,6 +125,7 @@ class OncePerPicture:
         return inputs_type(values)
 
     def _prepared(self, pictures: list[Any], settings: Mapping[str, Any]) -> Media:
+        """Pictures prepared together, once for all prompts that show them."""
         key = content_hash(pictures)
         media = self._kept.get(key)
         if media is None:
@@ -154,6 +156,7 @@ def _joins_by_name(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] |
 
 
 def _join_that_gives(expected: Any, values: list[Any]) -> Join | None:
+    """The way of joining ``values`` that gives ``expected`` exactly; None if none does."""
     for join in _JOINS:
         try:
             torch.testing.assert_close(join(values), expected, rtol=0, atol=0)

@@ -24,10 +24,8 @@ def started_ray(address: str | None) -> Any:
             f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'."
         ) from None
     own_cluster = {"include_dashboard": False} if address is None else {}
-    host, _, port = (address or "").rpartition(":")
     try:
-        if host and port.isdecimal():  # Ray tries for ten minutes
-            socket.create_connection((host, int(port)), timeout=10).close()
+        _try_to_connect(address or "")
         ray.init(
             address or "local",
             log_to_driver=False,
@@ -42,6 +40,13 @@ def started_ray(address: str | None) -> Any:
             "leave address out."
         ) from error
     return ray
+
+
+def _try_to_connect(address: str) -> None:
+    """Raise :class:`OSError` if nothing answers at ``host:port``: Ray would try for ten minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def described_nodes(ray: Any) -> list[str]:

@@ -1,6 +1,4 @@
-"""From messages to the model's inputs: chat template, pixels, tokens, and prompts padded to one
-batch.
-"""
+"""From messages to the model's inputs: chat template, pixels, tokens, and padded batches."""
 
 from __future__ import annotations
 
@@ -46,6 +44,7 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
+        """The number of tokens."""
         return int(self.inputs["input_ids"].shape[1])
 
     @property
@@ -67,6 +66,7 @@ class Reader:
     """
 
     def __init__(self, processor: Any, config: Any) -> None:
+        """Encode with a copy of ``processor`` for the model that ``config`` describes."""
         self._processor = copy.deepcopy(processor)
         self._pictures = OncePerPicture(self._processor.image_processor)
         self._processor.image_processor = self._pictures
@@ -123,6 +123,7 @@ class Reader:
             raise DataError(str(error)) from error
 
     def _refuse_too_long(self, inputs: Mapping[str, Any]) -> None:
+        """Refuse a prompt that leaves no room for an answer in the model's context."""
         tokens = int(inputs["input_ids"].shape[1])
         if self._longest is not None and tokens >= self._longest:
             raise DataError(
@@ -133,6 +134,7 @@ class Reader:
     def _count_vision_tokens(
         self, inputs: Mapping[str, Any], media: tuple[Media, ...]
     ) -> int | None:
+        """The number of tokens that represent media; None if their ids are unknown."""
         if self._placeholders:
             placeholders = torch.tensor(self._placeholders)
             return int(torch.isin(inputs["input_ids"], placeholders).sum())

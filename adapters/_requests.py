@@ -90,6 +90,7 @@ def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> lis
 
 
 def _request(position: int, instance: Any, document: Mapping[str, Any], repeat: int) -> ChatRequest:
+    """The request of a harness instance about ``document``."""
     context, to_messages, settings, doc_id, task, split = instance.args
     sample_id = str(document.get("sample_id") or f"{task}-{doc_id}")
     # Media without names are shared by the repeats of a document only, as far as is known.
@@ -134,10 +135,12 @@ def plan_batches(
 
 
 def _settings_key(request: ChatRequest) -> str:
+    """A text that is equal for requests with equal settings."""
     return json.dumps(dict(request.settings), sort_keys=True, default=str)
 
 
 def _batch_order(request: ChatRequest) -> tuple[Any, ...]:
+    """The sort key of :func:`plan_batches`: settings, media, stream, then the longest texts."""
     item = request.item_id if request.item_id != request.sample_id else ""
     return (
         _settings_key(request),

@@ -12,7 +12,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from transformers import DynamicCache, GenerationMixin
@@ -20,11 +20,9 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from medtasks.core.cache import RecentlyUsed
 
+from ._cached_layers import Layers, cache_over, copy_to_end, empty_layers
 from ._pixels import KEPT_BYTES, Media, size_of
 from ._reading import Prompt, is_of_pixels, on_device, stacked
-
-Layers: TypeAlias = "list[tuple[torch.Tensor, torch.Tensor]]"
-"""Keys and values of each layer, (rows, heads, tokens, width)."""
 
 _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
 _ARGUMENTS = inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
@@ -118,21 +116,15 @@ class SharedPrefix:
         for numbers in groups.values():
             layers, counts = self._compute_group([encoded[number] for number in numbers])
             if not aligned:
-                aligned = _empty_layers(layers, len(prompts), longest - 1)
+                aligned = empty_layers(layers, len(prompts), longest - 1)
             for row, (number, count) in enumerate(zip(numbers, counts, strict=True)):
                 reused[number] = count
-                _copy_to_end(layers, row, aligned, number, prompts[number].tokens - 1)
-        ids = [prompt.inputs["input_ids"] for prompt in prompts]
-        masks = [torch.ones_like(tokens) for tokens in ids]
-        positions = [row.positions for row in encoded]
-        inputs = {
-            "input_ids": stacked(ids, longest, padding, left=True),
-            "attention_mask": stacked(masks, longest, left=True),
-            "position_ids": stacked(positions, longest, left=True),
-        }
-        return {**on_device(inputs, self._model), _CACHE: _cache(aligned)}, reused
+                copy_to_end(layers, row, aligned, number, prompts[number].tokens - 1)
+        inputs = on_device(_left_padded(encoded, longest, padding), self._model)
+        return {**inputs, _CACHE: cache_over(aligned)}, reused
 
     def _encoded_prompt(self, prompt: Prompt) -> EncodedPrompt:
+        """The prompt with its media encoded, and what identifies each of its tokens."""
         ids = prompt.inputs["input_ids"]
         features: dict[str, list[torch.Tensor]] = defaultdict(list)
         media_identities: dict[str, list[torch.Tensor]] = defaultdict(list)
@@ -180,7 +172,7 @@ class SharedPrefix:
     def _compute_group(self, rows: Sequence[EncodedPrompt]) -> tuple[Layers, list[int]]:
         """Keys and values of prompts with the same media, and the tokens that each reuses.
 
-        They are without last tokens, and right-padded.
+        They lack those of the last token of each prompt, and are right-padded.
         """
         lengths = [row.prompt.tokens - 1 for row in rows]
         first = rows[0]
@@ -220,7 +212,7 @@ class SharedPrefix:
         for name in _TOKEN_TYPES:
             if name in rows[0].prompt.inputs:
                 inputs[name] = _tokens_between(rows, name, 0, stops)
-        cache = _cache(layers)
+        cache = cache_over(layers)
         settings = {
             _CACHE: cache,
             "is_first_iteration": True,
@@ -251,6 +243,20 @@ class SharedPrefix:
         return outputs
 
 
+def _left_padded(
+    rows: Sequence[EncodedPrompt], length: int, padding: int
+) -> dict[str, torch.Tensor]:
+    """Tokens, attention mask and positions of whole prompts, padded left to ``length``."""
+    ids = [row.prompt.inputs["input_ids"] for row in rows]
+    masks = [torch.ones_like(tokens) for tokens in ids]
+    positions = [row.positions for row in rows]
+    return {
+        "input_ids": stacked(ids, length, padding, left=True),
+        "attention_mask": stacked(masks, length, left=True),
+        "position_ids": stacked(positions, length, left=True),
+    }
+
+
 def _tokens_between(
     rows: Sequence[EncodedPrompt], name: str, start: int, stops: Sequence[int]
 ) -> torch.Tensor:
@@ -261,41 +267,8 @@ def _tokens_between(
     return stacked(parts, max(stops) - start)
 
 
-def _empty_layers(layers: Layers, rows: int, tokens: int) -> Layers:
-    """Zeros for ``rows`` and ``tokens``, otherwise in the shape of ``layers``."""
-    empty: Layers = []
-    for keys, values in layers:
-        empty.append(
-            (
-                keys.new_zeros((rows, keys.shape[1], tokens, keys.shape[3])),
-                values.new_zeros((rows, values.shape[1], tokens, values.shape[3])),
-            )
-        )
-    return empty
-
-
-def _copy_to_end(layers: Layers, row: int, target: Layers, target_row: int, length: int) -> None:
-    """Copy the first ``length`` tokens of a row to the end of a row of ``target``."""
-    for (keys, values), (target_keys, target_values) in zip(layers, target, strict=True):
-        begin = target_keys.shape[2] - length
-        target_keys[target_row, :, begin:] = keys[row, :, :length]
-        target_values[target_row, :, begin:] = values[row, :, :length]
-
-
 def _common_length(first: torch.Tensor, second: torch.Tensor) -> int:
     """The number of equal elements before the first that differ."""
     length = min(len(first), len(second))
     differing = (first[:length] != second[:length]).nonzero()
     return int(differing[0]) if len(differing) else length
-
-
-def _cache(layers: Layers) -> DynamicCache:
-    """A cache over ``layers`` without copying them; sliding-window layers keep all tokens, too."""
-    cache = DynamicCache()
-    for keys, values in layers:
-        layer = DynamicLayer()
-        layer.lazy_initialization(keys, values)
-        layer.keys = keys
-        layer.values = values
-        cache.layers.append(layer)
-    return cache

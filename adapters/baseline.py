@@ -94,6 +94,7 @@ class MedtasksBaseline(MedtasksAdapter):
         return replies
 
     def _read_task(self, task: str, split: str) -> _TaskDocuments:
+        """The documents of a task; those without a reference answer are refused."""
         documents = read_documents(self.task_dict[task][split], FIELDS)
         targets: list[Any] = [document.get("target") for document in documents]
         if not all(isinstance(target, str) for target in targets):

@@ -49,6 +49,7 @@ After 60, Ray would end the process itself, without a message that says how to g
 
 
 def _engine(name: str) -> Any:
+    """The class of the back-end ``name``, one of ours or the path of a class."""
     try:
         module, _, kind = ENGINES.get(str(name), str(name)).rpartition(".")
         return getattr(import_module(module), kind)
@@ -90,6 +91,7 @@ class MedtasksRay(MedtasksAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
+        """Start the replicas that `RayArguments` ask for, and wait for the first one."""
         settings = RayArguments.read(arguments)
         if current_settings().processes > 1:
             raise UsageError(
@@ -100,12 +102,7 @@ class MedtasksRay(MedtasksAdapter):
         self._ray = started_ray(settings.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
-        resources = self._ray.cluster_resources()
-        gpus = settings.gpus
-        if gpus is None:
-            gpus = 1.0 if resources.get("GPU") else 0.0
-        if settings.address is None:
-            refuse_too_many_replicas(settings.replicas, gpus, settings.cpus, resources)
+        gpus = self._gpus_per_replica()
         self._cluster = {
             "ray": self._ray.__version__,
             "replicas": str(settings.replicas),
@@ -120,13 +117,30 @@ class MedtasksRay(MedtasksAdapter):
         engine = f"{settings.engine.__module__}.{settings.engine.__qualname__}"
         self._new_replica = functools.partial(actor.remote, engine, settings.model_extra or {})
         self._idle: list[Any] = []
+        # the replica and its unit, by Ray's reference to their result
         self._running: dict[Any, tuple[Any, Unit]] = {}
         self._left = settings.replicas
         for _ in range(self._left):
             self._load(Unit([]))
         self._wait_for_first_replica()
 
+    def _gpus_per_replica(self) -> float:
+        """The GPUs of each replica, by default 1 if the cluster has any, else 0.
+
+        Raises:
+            UsageError: the replicas do not fit on this machine, where Ray was started.
+        """
+        settings = self._arguments
+        resources = self._ray.cluster_resources()
+        gpus = settings.gpus
+        if gpus is None:
+            gpus = 1.0 if resources.get("GPU") else 0.0
+        if settings.address is None:
+            refuse_too_many_replicas(settings.replicas, gpus, settings.cpus, resources)
+        return gpus
+
     def _wait_for_first_replica(self) -> None:
+        """Return once a replica has loaded its model; report twice a minute that none has."""
         for wait_number in count(1):
             self._next_replies(deque())
             if self._idle:
@@ -158,25 +172,17 @@ class MedtasksRay(MedtasksAdapter):
         There are none after a while, or if a replica has loaded its model or died. A unit on which
         a replica died is put back into ``waiting``.
         """
-        if time.monotonic() - self._head_seen > HEAD_SILENT:
-            raise MedtasksError(
-                "the head of the Ray cluster does not answer; start the cluster again."
-            )
-        done, _ = self._ray.wait([*self._running], timeout=HEAD_EVERY)
-        if not done:
+        self._refuse_silent_head()
+        finished, _ = self._ray.wait([*self._running], timeout=HEAD_EVERY)
+        if not finished:
             return []
-        replica, unit = self._running.pop(done[0])
+        replica, unit = self._running.pop(finished[0])
         try:
-            replies, facts, self.takes_system_prompt = self._ray.get(done[0])
+            replies, facts, self.takes_system_prompt = self._ray.get(finished[0])
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
         except self._ray.exceptions.RayError as error:  # the replica or its node died
-            unit.attempts += 1
-            if not unit.requests:
-                self._load_again(unit, error)
-                return []
-            self._load(Unit([]))
-            return self._send_again(unit, waiting, error)
+            return self._replace_replica(unit, waiting, error)
         self._usage[replica] = facts.get("usage", {})
         self._idle.append(replica)
         if not unit.requests:
@@ -184,6 +190,24 @@ class MedtasksRay(MedtasksAdapter):
             return []
         self._facts = facts
         return list(replies)
+
+    def _refuse_silent_head(self) -> None:
+        """End the run if the cluster's head has not answered for `HEAD_SILENT` seconds."""
+        if time.monotonic() - self._head_seen > HEAD_SILENT:
+            raise MedtasksError(
+                "the head of the Ray cluster does not answer; start the cluster again."
+            )
+
+    def _replace_replica(
+        self, unit: Unit, waiting: deque[Unit], error: Exception
+    ) -> list[tuple[int, Reply]]:
+        """Replace a replica that died on ``unit``; return failed replies if too many did."""
+        unit.attempts += 1
+        if not unit.requests:
+            self._load_again(unit, error)
+            return []
+        self._load(Unit([]))
+        return self._send_again(unit, waiting, error)
 
     def _load_again(self, unit: Unit, error: Exception) -> None:
         """Replace a replica that died while it loaded, unless too many did."""
@@ -232,15 +256,9 @@ class MedtasksRay(MedtasksAdapter):
         unanswered = len(chat_requests)
         with tqdm(total=unanswered, desc="medtasks_ray", unit="sample") as bar:
             while unanswered:
-                for unit in islice(waiting, 2):  # the next units are ready when a replica is
-                    if unit.payload is None:
-                        unit.payload = self._preparing.submit(
-                            payload_of, unit.requests, self.task_dict
-                        )
+                self._prepare_payloads(waiting)
                 if self._idle and waiting:
-                    unit = waiting.popleft()
-                    replica = self._idle.pop()
-                    self._running[replica.answer.remote(unit.payload.result())] = (replica, unit)
+                    self._send(waiting.popleft(), self._idle.pop())
                     continue
                 replies = self._next_replies(waiting)
                 if replies:
@@ -248,6 +266,17 @@ class MedtasksRay(MedtasksAdapter):
                     bar.update(len(replies))
                     unanswered -= len(replies)
                     yield replies
+
+    def _prepare_payloads(self, waiting: deque[Unit]) -> None:
+        """Have the payloads of the next two units prepared: they are ready when a replica is."""
+        for unit in islice(waiting, 2):
+            if unit.payload is None:
+                unit.payload = self._preparing.submit(payload_of, unit.requests, self.task_dict)
+
+    def _send(self, unit: Unit, replica: Any) -> None:
+        """Have an idle replica answer a unit."""
+        result = replica.answer.remote(unit.payload.result())
+        self._running[result] = (replica, unit)
 
     def _number_loading(self) -> int:
         """The number of replicas that load their model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,23 +50,14 @@ class MedtasksReplay(MedtasksAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
+        """Read the predictions in the file that `ReplayArguments` name."""
         super().__init__()
         settings = ReplayArguments.read(arguments)
         self._missing = settings.missing
         self.has_unknown_prompts = settings.prompts == "unknown"
         self._path = Path(settings.path).expanduser()
-        # by task, None for a row that names none, and sample id
-        self._predictions: dict[tuple[str | None, str], Prediction] = {}
         predictions = _predictions(self._path)
-        for prediction in predictions:
-            sample_id = prediction.keys["sample_id"]
-            key = (prediction.keys.get("task"), sample_id)
-            earlier = self._predictions.setdefault(key, prediction)
-            if earlier.answer != prediction.answer:
-                raise DataError(
-                    f"{prediction.where}: another response for sample {sample_id!r} than in line "
-                    f"{earlier.where.line}; keep one of them, or name the task in each."
-                )
+        self._predictions = _by_task_and_sample(predictions)
         self._facts: dict[str, Any] = {
             "model": "medtasks_replay",
             "file": self._path.name,
@@ -108,6 +100,7 @@ class MedtasksReplay(MedtasksAdapter):
     def _refuse_missing(
         self, requests: list[ChatRequest], predictions: list[Prediction | None]
     ) -> None:
+        """Refuse requests whose samples have no row, naming the first one."""
         missing: list[ChatRequest] = []
         for request, prediction in zip(requests, predictions, strict=True):
             if prediction is None:
@@ -154,3 +147,24 @@ def _predictions(path: Path) -> list[Prediction]:
                 "the id of a sample; here, pictures and questions do not identify it",
             )
     return predictions
+
+
+def _by_task_and_sample(
+    predictions: Sequence[Prediction],
+) -> dict[tuple[str | None, str], Prediction]:
+    """The predictions by task, None for a row that names none, and sample id.
+
+    Raises:
+        DataError: two rows have different responses for the same sample.
+    """
+    by_key: dict[tuple[str | None, str], Prediction] = {}
+    for prediction in predictions:
+        sample_id = prediction.keys["sample_id"]
+        key = (prediction.keys.get("task"), sample_id)
+        earlier = by_key.setdefault(key, prediction)
+        if earlier.answer != prediction.answer:
+            raise DataError(
+                f"{prediction.where}: another response for sample {sample_id!r} than in line "
+                f"{earlier.where.line}; keep one of them, or name the task in each."
+            )
+    return by_key

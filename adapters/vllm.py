@@ -13,7 +13,7 @@ from medtasks.runs.replies import Probabilities, Reply
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._base import GeneratingAdapter
-from ._decoding import LETTERS, LetterTokens
+from ._letter_tokens import LETTERS, LetterTokens
 from ._messages import Messages, media_in, read_messages
 from ._pixels import content_hash
 from ._requests import ChatRequest, sample_seed

@@ -12,7 +12,8 @@ import pytest
 import torch
 from adapter_bench import Bench, questions
 from medtasks.adapters._answer_text import AnswerText
-from medtasks.adapters._decoding import LETTERS, Decoder, LetterTokens, letter_in
+from medtasks.adapters._decoding import Decoder
+from medtasks.adapters._letter_tokens import LETTERS, LetterTokens, letter_in
 from medtasks.adapters._settings import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from architectures import tokenizer_with
 from medtasks.adapters._answer_text import AnswerText, ThoughtMarkers, named_markers
-from medtasks.adapters._decoding import LETTERS, Decoder
+from medtasks.adapters._decoding import Decoder
+from medtasks.adapters._letter_tokens import LETTERS
 from medtasks.adapters._settings import GenerationSettings
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 

@@ -14,7 +14,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     would agree anyway, and letters A to E are likely, since their probabilities are compared where
     they occur.
     """
-    from medtasks.adapters._decoding import LetterTokens
+    from medtasks.adapters._letter_tokens import LetterTokens
     from transformers import AutoModelForImageTextToText, AutoTokenizer
 
     from training.tiny import TinyConfig, build_tiny_vlm
