@@ -48,6 +48,7 @@ class Release:
     """
 
     def __init__(self, source: Path, media: Path | None = None, keep: Path | None = None) -> None:
+        """Name the files of a release; none is read yet."""
         if not source.exists():
             raise UsageError(
                 f"--source {source}: there is no such file or directory; check the path."

@@ -71,6 +71,7 @@ class _ServerWatch:
     def __init__(
         self, lm: Any, keep: Callable[[Any, Reply], None], answered: Callable[[], int]
     ) -> None:
+        """Watch the requests of ``lm``, as :func:`kept_on_arrival` describes."""
         self._lm = lm
         self._keep = keep
         self._answered = answered
@@ -105,6 +106,7 @@ class _ServerWatch:
         return text, place, counts
 
     def _count_unreached(self, position: int, error: APIConnectionError) -> None:
+        """Count an attempt that did not reach the server; end the run after too many of them."""
         self._attempts[position] += 1
         retries = self._lm.max_retries
         unreached = sum(count >= retries for count in self._attempts.values())
@@ -116,6 +118,7 @@ class _ServerWatch:
             raise self._end(problem, "start the server again") from error
 
     def _count_refusal(self, position: int, error: APIStatusError) -> None:
+        """Count a refused request; end the run if the server has refused every one so far."""
         self._attempts.clear()
         if error.status_code not in _REFUSALS:
             self._has_accepted = True
@@ -128,6 +131,7 @@ class _ServerWatch:
             raise self._end(problem, "correct the model name or the key") from error
 
     def _end(self, problem: str, fix: str) -> _EndOfRun:
+        """The end of the run because of a problem with the server."""
         answered = f"{self._answered():,} have a response"
         return _EndOfRun(MedtasksError(f"{backend_name(self._lm)}: {problem}, {answered}; {fix}."))
 

@@ -73,6 +73,7 @@ def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
 
 
 def _lack_of_module(module: str, model: str) -> Lack:
+    """What to report of a back-end whose module ``module`` is not installed."""
     if module.startswith("lmms_eval"):
         return Lack(f"lmms-eval ships no module {module}")
     name = module.partition(".")[0]

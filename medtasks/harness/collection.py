@@ -33,7 +33,7 @@ class GatheredReplies:
     processes: Sequence[dict[str, list[DocumentReplies]]]
 
     def take(self, name: str) -> list[DocumentReplies]:
-        """Remove and return the replies to a task, so that its memory is freed once it is scored."""
+        """Remove and return the replies to a task, so that they can be freed once it is scored."""
         replies: list[DocumentReplies] = []
         for process in self.processes:
             replies.extend(process.pop(name))

@@ -67,6 +67,7 @@ class Command:
         return [name for name in task_files() if self._selects(name)]
 
     def _selects(self, name: str) -> bool:
+        """Whether a name or pattern of the command matches the task ``name``."""
         return any(fnmatch(name, pattern) for pattern in self.tasks)
 
     @property
@@ -120,7 +121,7 @@ def read_commands(arguments: Sequence[str]) -> list[Command]:
     commands: list[Command] = []
     for entry in _configured(parsed.config):
         options = {**defaults, **entry, **explicit}
-        commands.append(Command(options, _names(options["tasks"])))
+        commands.append(Command(options, _task_names(options["tasks"])))
     return commands
 
 
@@ -145,7 +146,8 @@ def _configured(path: str | None) -> Iterator[Mapping[str, Any]]:
         yield entry
 
 
-def _names(tasks: Any) -> tuple[str, ...]:
+def _task_names(tasks: Any) -> tuple[str, ...]:
+    """The names or patterns in the option ``--tasks``."""
     if not isinstance(tasks, (str, type(None))):
         raise UsageError(
             f"tasks is {type(tasks).__name__}, expected names with commas between them."
@@ -195,6 +197,7 @@ def check_command(arguments: Sequence[str]) -> list[str]:
 
 
 def _no_such_task(name: str) -> UsageError:
+    """The error of a task that does not exist, with a similar name if there is one."""
     from .task_names import harness_names
 
     near = suggestion(name, [*harness_names(), *task_files()])
@@ -252,6 +255,7 @@ def _announce(ours: Sequence[str], harness_version: str) -> None:
 
 
 def _is_first_process() -> bool:
+    """Whether this process is the one that prints messages of the command."""
     try:
         return current_settings().rank == 0
     except UsageError:  # of another variable, which will be reported when the tasks are run

@@ -24,11 +24,8 @@ from medtasks.core.settings import current_settings, stopped
 from medtasks.harness.our_back_ends import BACK_ENDS
 
 _WRAPPED = "__medtasks__"
-
-
+"""Attribute of the evaluator's module once its functions are wrapped."""
 _DATASETS = "LMMS_EVAL_DATASETS_CACHE"
-
-
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
 """The arguments of ``simple_evaluate``, because ``evaluate`` does not receive all of them."""
 
@@ -76,11 +73,7 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         cause = _our_error_behind(error)
         if cause is None and not ours:
             raise
-        sentence = (
-            f"the harness ended the run: {first_line(error).rstrip('.')} "
-            "(--verbosity DEBUG shows where)."
-        )
-        raise MedtasksError(str(cause or sentence)) from error
+        raise MedtasksError(_sentence_about(error, cause)) from error
     # before or after the evaluation, for example while the model is loaded
     except KeyboardInterrupt as error:
         if not ours or asked["cli_args"] is None:
@@ -88,6 +81,16 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         raise stopped("run the same command again") from error
     finally:
         _ARGUMENTS.reset(token)
+
+
+def _sentence_about(error: Exception, cause: MedtasksError | None) -> str:
+    """One sentence about an error of the harness: that of its ``cause`` if that is ours."""
+    if cause is not None:
+        return str(cause)
+    return (
+        f"the harness ended the run: {first_line(error).rstrip('.')} "
+        "(--verbosity DEBUG shows where)."
+    )
 
 
 def _tasks_named_like_folders() -> list[str]:
@@ -106,6 +109,7 @@ def _tasks_named_like_folders() -> list[str]:
 
 
 def _our_names(tasks: Iterable[Any]) -> list[str]:
+    """The names of the tasks and groups among ``tasks`` that are ours."""
     from medtasks.catalog.spec import load_spec
 
     names: list[str] = []

@@ -139,6 +139,7 @@ def _default_checkpoints(kind: type) -> dict[str, str]:
 
 
 def _checkpoint(arguments: Mapping[str, Any]) -> str | None:
+    """The checkpoint, or the model of a server, that the arguments name; None if they name none."""
     for name in _CHECKPOINT:
         if arguments.get(name) not in (None, ""):
             return str(arguments[name])
@@ -146,6 +147,7 @@ def _checkpoint(arguments: Mapping[str, Any]) -> str | None:
 
 
 def _parsed(model_args: Any) -> dict[str, Any]:
+    """The model arguments by name, given as the harness's text or as a dictionary."""
     from lmms_eval.utils import simple_parse_args_string
 
     if isinstance(model_args, str):

@@ -97,6 +97,7 @@ def takes_system_prompt(lm: Any) -> bool:
 
 
 _MARK = "medtasks-system-prompt"
+"""A text that no chat template contains by itself."""
 
 
 def _renders_system_turn(tokenizer: Any) -> bool:
@@ -111,14 +112,17 @@ def _renders_system_turn(tokenizer: Any) -> bool:
 
 
 def _turn(role: str, content: Any) -> dict[str, Any]:
+    """A chat message."""
     return {"role": role, "content": content}
 
 
 def _parts(text: str) -> list[dict[str, str]]:
+    """The content of a message that consists of a text, as a list of parts."""
     return [{"type": "text", "text": text}]
 
 
 def _rendered(tokenizer: Any, turns: list[dict[str, Any]]) -> str | None:
+    """The prompt that a chat template makes of ``turns``; None if it refuses them."""
     try:
         return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
     except Exception:  # templates may raise anything

@@ -8,6 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot, Work
@@ -17,7 +18,7 @@ from .arrivals import arrive_one_by_one, kept_on_arrival
 from .isolation import isolated
 from .memory import PeakMemory
 from .responses import reply_of, response_of
-from .rounds import first_round, next_round
+from .rounds import Dialogue
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
@@ -62,8 +63,10 @@ class Requests:
     logged: bool
 
     def __post_init__(self) -> None:
+        # times of the first request, and of the latest reply or call
         self._began = 0.0
         self._since = 0.0
+        # tasks of which a failure was printed
         self._reported: set[str] = set()
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
@@ -123,9 +126,11 @@ class Requests:
         return answers
 
     def _reply(self, slot: Slot) -> Reply:
+        """The reply in the store; a failure if the request was not sent."""
         return self.store.reply(slot) or Reply.failure(NOT_ASKED)
 
     def _response(self, slot: Slot) -> Any:
+        """The harness's response to the request, empty if responses are not logged."""
         if not self.logged:
             return ""
         return response_of(self._reply(slot))
@@ -153,15 +158,8 @@ class Requests:
 
         bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
         slot_of = {id(request): slot for slot, request in missing.items()}
-
-        def answer(batch: Sequence[Slot]) -> list[Reply]:
-            responses = lm.generate_until([missing[slot] for slot in batch])
-            return [reply_of(response) for response in responses]
-
-        def keep(request: Any, reply: Reply) -> None:
-            if id(request) in slot_of:
-                bar.update(self._keep([(slot_of[id(request)], reply)]))
-
+        keep = partial(self._keep_arrived, slot_of, bar)
+        answer = partial(_replies_to, lm, missing)
         done = 0
         with bar, kept_on_arrival(lm, keep, lambda: self.store.answered):
             for answered in isolated(_batches(lm, list(missing)), answer):
@@ -169,34 +167,32 @@ class Requests:
                 done += len(answered)
                 bar.update(max(done - bar.n, 0))  # without replies that were counted on arrival
 
+    def _keep_arrived(
+        self, slot_of: Mapping[int, Slot], bar: Any, request: Any, reply: Reply
+    ) -> None:
+        """Save a reply that arrived before its batch was complete, and count it on ``bar``."""
+        slot = slot_of.get(id(request))
+        if slot is not None:
+            bar.update(self._keep([(slot, reply)]))
+
     def _ask_in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Send multi-round requests: each round of all requests together, as a batch."""
-        outcomes = {_slot(request): request for request in requests}
-        pending: dict[Slot, Any] = {}
-        for slot, request in outcomes.items():
+        slots = [_slot(request) for request in requests]
+        pending: dict[Slot, Dialogue] = {}
+        for slot, request in zip(slots, requests, strict=True):
             if not self.store.is_answered(slot):
-                pending[slot] = first_round(request)
-        replies: dict[Slot, list[Reply]] = defaultdict(list)
-        number = 0
+                pending[slot] = Dialogue.begin(request)
         while pending:
-            number += 1
-            round_slots = self._ask(lm, list(pending.values()), outcome=False)
+            upcoming = [dialogue.upcoming for dialogue in pending.values()]
+            round_slots = self._ask(lm, upcoming, outcome=False)
             contents: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
-            for slot, round_slot in zip(list(pending), round_slots, strict=True):
-                reply = self._reply(round_slot)
-                replies[slot].append(reply)
-                following: Any
-                if reply.failed is not None:
-                    following = Reply.failure(f"round {number}: {reply.failed}")
-                else:
-                    contents_of_round = contents[slot.task, slot.repeat]
-                    following = next_round(lm, outcomes[slot], replies[slot], contents_of_round)
-                if isinstance(following, Reply):
-                    self._keep([(slot, following)], asked=False)
+            for (slot, dialogue), round_slot in zip([*pending.items()], round_slots, strict=True):
+                contents_of_round = contents[slot.task, slot.repeat]
+                outcome = dialogue.after(self._reply(round_slot), lm, contents_of_round)
+                if outcome is not None:
+                    self._keep([(slot, outcome)], asked=False)
                     del pending[slot]
-                else:
-                    pending[slot] = following
-        return list(outcomes)
+        return slots
 
     def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> int:
         """Save replies; return how many are new.
@@ -243,7 +239,14 @@ def is_padding(request: Any) -> bool:
     return bool((request.metadata or {}).get("__padding_only__", False))
 
 
+def _replies_to(lm: Any, requests: Mapping[Slot, Any], batch: Sequence[Slot]) -> list[Reply]:
+    """The replies of a back-end of the harness to the requests with these slots, in order."""
+    responses = lm.generate_until([requests[slot] for slot in batch])
+    return [reply_of(response) for response in responses]
+
+
 def _slot(request: Any, *, outcome: bool = True) -> Slot:
+    """The slot of a request: task, document, repeat and prompt."""
     prompt = request.args[0] if isinstance(request.args[0], str) else ""
     repeat = int((request.metadata or {}).get(REPEAT, 0))
     return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome)
@@ -265,6 +268,7 @@ def _batches(lm: Any, slots: Sequence[Slot]) -> list[Sequence[Slot]]:
 
 
 def _batch_size(lm: Any) -> int:
+    """The number of requests that are sent to a back-end together."""
     in_flight = 0
     for name in _CONCURRENCY:
         number = getattr(lm, name, None)

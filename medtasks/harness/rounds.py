@@ -1,55 +1,102 @@
-"""The next round of a multi-round request, which its task determines."""
+"""The rounds of a multi-round request: its task makes each of them from the replies so far."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from medtasks.runs.replies import Reply
 
 
-def first_round(request: Any) -> Any:
-    """The request of the first round, without the function for later ones."""
-    arguments = (*request.args[:3], *request.args[-3:])
-    return replace(request, request_type="generate_until", arguments=arguments)
+@dataclass
+class Dialogue:
+    """A multi-round ``request``, the request of its next round (``upcoming``), and the replies."""
+
+    request: Any
+    upcoming: Any
+    replies: list[Reply] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, request: Any) -> Dialogue:
+        """The dialogue before its first round, whose request lacks the function for later ones."""
+        arguments = (*request.args[:3], *request.args[-3:])
+        first = replace(request, request_type="generate_until", arguments=arguments)
+        return cls(request, first)
+
+    def after(self, reply: Reply, lm: Any, contents: dict[str, Any]) -> Reply | None:
+        """Take the reply to the upcoming round; return the outcome once there are no more rounds.
+
+        ``contents`` is filled with what each document shows in the next round, because some
+        back-ends pass all documents of a batch to one request's function.
+        """
+        self.replies.append(reply)
+        if reply.failed is not None:
+            return Reply.failure(f"round {len(self.replies)}: {reply.failed}")
+        doc_id, task, split = self.request.args[-3:]
+        document = lm.task_dict[task][split][doc_id]
+        texts = [earlier.text for earlier in self.replies]
+        if lm.is_simple:
+            following = _simple_round(self.request, document, texts)
+        else:
+            following = _chat_round(self.request, document, texts)
+        contents[document["sample_id"]] = following.content
+        if following.is_last:
+            return _outcome((following.outputs or texts)[-1], self.replies)
+        content = partial(_content_of, contents)
+        arguments = (following.text, content, following.settings)
+        if lm.is_simple:
+            arguments = (following.text, following.settings, content)
+        self.upcoming = replace(
+            self.request,
+            request_type="generate_until",
+            arguments=(*arguments, doc_id, task, split),
+        )
+        return None
 
 
-def next_round(lm: Any, request: Any, replies: list[Reply], contents: dict[str, Any]) -> Any:
-    """The request of the next round after these ``replies``, or the outcome as a `Reply`.
+@dataclass(frozen=True)
+class _NextRound:
+    """What a task's function returns about the round after the replies so far.
 
-    ``contents`` is filled with what each document shows in this round, because some back-ends
-    pass all documents of a batch to one request's function.
+    ``content`` are pictures for simple back-ends, messages for chat back-ends. If there is no next
+    round (``is_last``), the last of ``outputs`` is the response to the whole request.
     """
-    doc_id, task, split = request.args[-3:]
-    document = lm.task_dict[task][split][doc_id]
-    texts = [reply.text for reply in replies]
-    if lm.is_simple:
-        _, settings, _, to_text = request.args[:-3]
-        visuals, text, is_done, outputs, _ = to_text(
-            document, previous_output=texts, round_idx=len(replies), previous_round_info=None
-        )
-        contents[document["sample_id"]] = visuals or []
-    else:
-        context, to_messages, settings = request.args[:-3]
-        messages, is_done, outputs, _ = to_messages(
-            document, round_idx=len(replies), previous_output=texts
-        )
-        text = _text_of(messages or ()) or context
-        contents[document["sample_id"]] = messages
-    if is_done:
-        return _outcome((outputs or texts)[-1], replies)
 
-    def content(document: Any) -> Any:
-        return contents[document["sample_id"]]
+    content: Any
+    text: str
+    settings: Any
+    is_last: bool
+    outputs: Sequence[str] | None
 
-    arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
-    return replace(
-        request, request_type="generate_until", arguments=(*arguments, doc_id, task, split)
+
+def _simple_round(request: Any, document: Any, texts: list[str]) -> _NextRound:
+    """The round after responses with these ``texts``, for a simple back-end."""
+    _, settings, _, to_text = request.args[:-3]
+    visuals, text, is_last, outputs, _ = to_text(
+        document, previous_output=texts, round_idx=len(texts), previous_round_info=None
     )
+    return _NextRound(visuals or [], text, settings, is_last, outputs)
+
+
+def _chat_round(request: Any, document: Any, texts: list[str]) -> _NextRound:
+    """The round after responses with these ``texts``, for a chat back-end."""
+    context, to_messages, settings = request.args[:-3]
+    messages, is_last, outputs, _ = to_messages(
+        document, round_idx=len(texts), previous_output=texts
+    )
+    text = _text_of(messages or ()) or context
+    return _NextRound(messages, text, settings, is_last, outputs)
+
+
+def _content_of(contents: dict[str, Any], document: Any) -> Any:
+    """What a document shows in the round."""
+    return contents[document["sample_id"]]
 
 
 def _text_of(messages: Sequence[dict[str, Any]]) -> str:
+    """The texts of messages, one a line."""
     texts: list[str] = []
     for message in messages:
         for part in message["content"]:

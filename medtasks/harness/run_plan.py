@@ -79,7 +79,7 @@ class RunPlanner:
         return RunPlan(manifest=manifest, documents=documents)
 
     def _task_facts(self, spec: TaskSpec, task: Any, *, blind: bool) -> TaskFacts:
-        """The facts of a task; prompt and generation settings only if the responses are made here."""
+        """The facts of a task; without generation settings if its responses were made elsewhere."""
         prompt_hash: str | None = None
         generation = dict(task.config.generation_kwargs or {})
         if has_unknown_prompts(self.lm):

@@ -7,6 +7,8 @@ task's messages, which do not contain it. Here both have it, or the run is refus
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from medtasks.catalog.spec import TaskSpec
@@ -19,23 +21,29 @@ PRESENTED = "system_instruction"
 
 
 def refuse_system_turn(lm: Any, spec: TaskSpec) -> None:
-    """Raises :class:`UsageError` if the instruction cannot be the only system turn of a prompt."""
+    """Raise :class:`UsageError` if the instruction cannot be the only system turn of a prompt."""
     reason = _reason_against_system_turn(lm, spec)
     if reason is not None:
         raise UsageError(f"--system_instruction cannot be sent: {reason}.")
 
 
 def _reason_against_system_turn(lm: Any, spec: TaskSpec) -> str | None:
-    name = backend_name(lm)
-    is_ours = hasattr(lm, "describe")
-    description = lm.describe() if is_ours else presentation(lm)
+    """Why the instruction cannot be the only system turn, and the fix; None if it can be."""
     if spec.system_template is not None:
         return (
             f"{spec.name} has a system prompt of its own; run the task without one, or leave the "
             "option out"
         )
+    return _reason_of_back_end(lm)
+
+
+def _reason_of_back_end(lm: Any) -> str | None:
+    """Why a back-end cannot send the instruction, and the fix; None if it can."""
+    name = backend_name(lm)
+    is_ours = hasattr(lm, "describe")
     if is_ours and not lm.runs_model:
         return f"{name} asks no model; leave the option out"
+    description = lm.describe() if is_ours else presentation(lm)
     if description.get("system_prompt"):
         return (
             f"{name} sends a system prompt of its own; leave out the option, or system_prompt in "
@@ -59,24 +67,34 @@ def presented(instruction: str) -> dict[str, str]:
 
 def add_system_turn(task: Any, instruction: str) -> None:
     """Have the messages of a harness task, and its logged prompt, begin with ``instruction``."""
-    original_context = task.fewshot_context
-    original_messages = task.doc_to_messages
     turn = {"role": "system", "content": [{"type": "text", "text": instruction}]}
+    task.fewshot_context = partial(_context_with_instruction, task.fewshot_context, instruction)
+    task.doc_to_messages = partial(_messages_with_turn, task.doc_to_messages, turn)
 
-    def fewshot_context(doc: Any, num_fewshot: int = 0, *args: Any, **kwargs: Any) -> str:
-        # the next argument is the system instruction, which the harness would add by itself
-        kwargs.pop("system_instruction", None)
-        text = original_context(doc, num_fewshot, None, *args[1:], **kwargs)
-        return f"{instruction}\n\n{text}"
 
-    def doc_to_messages(doc: Any, **round_so_far: Any) -> Any:
-        result = original_messages(doc, **round_so_far)
-        if not isinstance(result, tuple):
-            return [turn, *result]
-        messages, *outcome = result  # of a later round; there are no messages after the last
-        if messages is not None:
-            messages = [turn, *messages]
-        return (messages, *outcome)
+def _context_with_instruction(
+    fewshot_context: Callable[..., str],
+    instruction: str,
+    doc: Any,
+    num_fewshot: int = 0,
+    *args: Any,
+    **kwargs: Any,
+) -> str:
+    """The logged prompt of a document, after the instruction."""
+    # the first of the other arguments is the instruction, which the harness would add by itself
+    kwargs.pop("system_instruction", None)
+    text = fewshot_context(doc, num_fewshot, None, *args[1:], **kwargs)
+    return f"{instruction}\n\n{text}"
 
-    task.fewshot_context = fewshot_context
-    task.doc_to_messages = doc_to_messages
+
+def _messages_with_turn(
+    doc_to_messages: Callable[..., Any], turn: dict[str, Any], doc: Any, **round_so_far: Any
+) -> Any:
+    """The messages of a document, or of a later round with its outcome, after the system turn."""
+    result = doc_to_messages(doc, **round_so_far)
+    if not isinstance(result, tuple):
+        return [turn, *result]
+    messages, *outcome = result
+    if messages is not None:  # there are none after the last round
+        messages = [turn, *messages]
+    return (messages, *outcome)

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.contents import kind_of, task_files
-from medtasks.core.errors import (
-    first_line,
-)
+from medtasks.core.errors import first_line
 from medtasks.harness.evaluator import wrap_evaluator
 
 
@@ -79,13 +77,9 @@ def _parsed_by_libyaml() -> Iterator[None]:
 
     Parsing them takes half of the time in which lmms-eval starts.
     """
-    from lmms_eval.utils import ignore_constructor
-
     yaml: Any = import_module("yaml")
     original = yaml.full_load
-    base = getattr(yaml, "CFullLoader", yaml.FullLoader)
-    loader: Any = type("Loader", (base,), {})
-    loader.add_constructor("!function", ignore_constructor)
+    loader = _loader_in_c(yaml)
 
     def full_load(file: Any) -> Any:
         try:
@@ -99,3 +93,13 @@ def _parsed_by_libyaml() -> Iterator[None]:
         yield
     finally:
         yaml.full_load = original
+
+
+def _loader_in_c(yaml: Any) -> Any:
+    """A loader like the harness's, which ignores ``!function``, in C where libyaml is installed."""
+    from lmms_eval.utils import ignore_constructor
+
+    base = getattr(yaml, "CFullLoader", yaml.FullLoader)
+    loader: Any = type("Loader", (base,), {})
+    loader.add_constructor("!function", ignore_constructor)
+    return loader

@@ -39,6 +39,7 @@ def names_in_folder(folder: Path) -> frozenset[str]:
 
 
 def _names_in_text(text: str) -> set[str]:
+    """The names under the keys ``task``, ``group`` and ``tag`` of a YAML text."""
     names: set[str] = set()
     for match in _KEY.finditer(text):
         value = match["value"].strip()

@@ -61,6 +61,7 @@ def score_table(run: RunRecord) -> Columns:
 
 
 def _score_row(name: str, metric: str, score: MetricScore) -> tuple[Any, ...]:
+    """The cells of a score in the columns of :func:`score_table`."""
     low, high = score.interval or (None, None)
     counts = (score.samples, score.answered, score.judged, _coverage(score))
     return (name, metric, score.value, low, high, *counts, score.reason or "")
@@ -112,10 +113,12 @@ def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
 
 
 def _picture_count(sample: Sample) -> int:
+    """The number of frames or pictures that the sample shows."""
     return len(sample.document.get("frames") or sample.media)
 
 
 def _sample_row(sample: Sample, shows: Shown, pictures: int, metrics: Sequence[str]) -> list[Any]:
+    """The cells of a sample in the columns of :func:`sample_table`."""
     row: list[Any] = [sample.sample_id]
     if shows != "nothing":
         row += [sample.prompt, sample.target, "\n\n".join(sample.responses)]
@@ -143,32 +146,46 @@ def log_to_wandb(run: RunRecord, tracker: Any) -> None:
     """
     from lmms_eval.loggers.wandb_logger import WandbLogger
 
-    log_result = _original(WandbLogger.log_eval_result)
-    log_samples = _original(WandbLogger.log_eval_samples)
+    WandbLogger.log_eval_result = _with_scores(_original(WandbLogger.log_eval_result), run)
+    WandbLogger.log_eval_samples = _with_samples(_original(WandbLogger.log_eval_samples), run)
+    if tracker is not None:
+        _keep_fields(tracker)
+
+
+def _with_scores(log_result: Callable[..., Any], run: RunRecord) -> Callable[..., Any]:
+    """The logger's method for scores, which logs those of ``run`` as well."""
 
     @functools.wraps(log_result)
     def log_eval_result(self: Any) -> None:
         log_result(self)
         self.run.log({**score_values(run), SCORES: _wandb_table(score_table(run))})
 
+    return log_eval_result
+
+
+def _with_samples(log_samples: Callable[..., Any], run: RunRecord) -> Callable[..., Any]:
+    """The logger's method for samples, which logs those of ``run`` in tables of ours."""
+
     @functools.wraps(log_samples)
     def log_eval_samples(self: Any, samples: Mapping[str, Any]) -> None:
-        for task, own in run.samples.items():
-            shows = shown_of(run.manifest.tasks[task].benchmark)
-            try:
-                _log_samples(self.run, task, sample_table(own, shows))
-            except Exception as error:  # the harness's report has a level that is not printed
-                problem = f"medtasks: W&B has no samples of {task} ({first_line(error)})."
-                print(problem, file=sys.stderr, flush=True)
+        _log_our_samples(self.run, run)
         foreign = {name: entries for name, entries in samples.items() if name not in run.samples}
         if foreign:
             self.task_names = [name for name in self.task_names if name in foreign]
             log_samples(self, foreign)
 
-    WandbLogger.log_eval_result = log_eval_result
-    WandbLogger.log_eval_samples = log_eval_samples
-    if tracker is not None:
-        _keep_fields(tracker)
+    return log_eval_samples
+
+
+def _log_our_samples(wandb_run: Any, run: RunRecord) -> None:
+    """Log the samples of each task; a task whose table cannot be made is reported and left out."""
+    for task, samples in run.samples.items():
+        shows = shown_of(run.manifest.tasks[task].benchmark)
+        try:
+            _log_samples(wandb_run, task, sample_table(samples, shows))
+        except Exception as error:  # the harness's report has a level that is not printed
+            problem = f"medtasks: W&B has no samples of {task} ({first_line(error)})."
+            print(problem, file=sys.stderr, flush=True)
 
 
 def _original(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,13 +217,20 @@ def _log_samples(wandb_run: Any, task: str, table: Columns) -> None:
 
 
 def _wandb_table(table: Columns) -> Any:
+    """The table as W&B's own, its pictures as W&B's images."""
     import wandb
-    from PIL import Image
-
-    def cell(value: Any) -> Any:
-        return wandb.Image(value) if isinstance(value, Image.Image) else value
 
     data: list[list[Any]] = []
     for row in table.rows:
-        data.append([cell(value) for value in row])
+        data.append([_wandb_cell(value) for value in row])
     return wandb.Table(columns=[*table.names], data=data, allow_mixed_types=True)
+
+
+def _wandb_cell(value: Any) -> Any:
+    """A value of a table as W&B takes it."""
+    import wandb
+    from PIL import Image
+
+    if isinstance(value, Image.Image):
+        return wandb.Image(value)
+    return value

@@ -50,7 +50,8 @@ _GREY = 0  # a colour type of PNG
 
 
 def _png_values(picture: Image, data: bytes) -> PixelValues:
-    bits, colour_type = data[24], data[25]
+    """The statements of a PNG file; a transparent value in ``picture`` is scaled like its pixels."""
+    bits, colour_type = data[24], data[25]  # of the header chunk, which comes first
     transparent = picture.info.get("transparency")
     # Pillow scales pixels to 8 bits, and leaves the transparent one as it is stored
     if isinstance(transparent, int) and bits in (2, 4):
@@ -78,19 +79,14 @@ def _png_chunk(data: bytes, kind: bytes) -> bytes | None:
 
 # TIFF tags
 _BITS_PER_SAMPLE = 258
-
-
 _PHOTOMETRIC = 262
-
-
 _SAMPLE_FORMAT = 339
-
-
 _SIGNED_INTEGER = 2
 """A value of the tag `_SAMPLE_FORMAT`."""
 
 
 def _tiff_values(picture: Image, _: bytes) -> PixelValues:
+    """The statements of a TIFF file, in its tags."""
     tags = getattr(picture, "tag_v2", {})
     bits = max(tags.get(_BITS_PER_SAMPLE, (1,)))
     zero_is_white = bits == 16 and tags.get(_PHOTOMETRIC) == 0  # Pillow inverts those of fewer bits
@@ -104,13 +100,12 @@ def _tiff_values(picture: Image, _: bytes) -> PixelValues:
 
 _CODESTREAM = b"\xff\x4f\xff\x51"
 """The first markers of a JPEG 2000 codestream."""
-
-
 _SIZES_TO_PRECISION = 42
 """Bytes from the codestream's first marker to the precision of its first component."""
 
 
 def _jpeg2000_values(_: Image, data: bytes) -> PixelValues:
+    """The statements of a JPEG 2000 file: the number of bits less one, and a bit for the sign."""
     precision = data[data.index(_CODESTREAM) + _SIZES_TO_PRECISION]
     bits = (precision & 0x7F) + 1
     # Pillow shifts grey values up to 16 bits
@@ -124,6 +119,7 @@ _PPM_HEADER = re.compile(
 
 
 def _ppm_values(_: Image, data: bytes) -> PixelValues:
+    """The statements of a PPM or PGM file: its header names the value that is white."""
     header = _PPM_HEADER.match(data)
     if header is None:  # of one bit, or of floats
         return PixelValues()
@@ -177,6 +173,7 @@ def _extrema(picture: Image) -> tuple[float, float]:
 
 
 def _needs_decision(name: str, kind: str, extrema: tuple[float, float]) -> MediaError:
+    """The error of a picture that does not say which of its values are black and white."""
     low, high = extrema
     return MediaError(
         f"{name}: its {kind} values run from {low:,} to {high:,}, and nothing says which of them "
@@ -231,6 +228,7 @@ def _refuse_part_of_range(picture: Image, name: str) -> None:
 
 
 def _on_white(picture: Image) -> Image:
+    """The picture as RGB, its transparent parts on white."""
     from PIL import Image
 
     layer = picture.convert("RGBA")

@@ -103,6 +103,7 @@ def read_index(path: Path) -> VideoIndex:
 
 
 def _unreadable(path: Path, error: Exception) -> MediaError:
+    """The error of a file that is not a video, with its format if that is recognised."""
     foreign = foreign_video(_head(path))
     if foreign is not None:
         return MediaError(
@@ -141,9 +142,11 @@ class _Track:
     undated: int = 0
 
     def add(self, packet: Any) -> None:
+        """Note the timestamp of a packet, which holds one frame."""
         self.packets += 1
         if packet.pts is None:
-            self.undated = self.undated or self.packets
+            if not self.undated:
+                self.undated = self.packets
         elif not packet.is_discard:  # before the edit list's start: never shown
             self.pts.append(packet.pts)
             if packet.is_keyframe:
@@ -162,6 +165,7 @@ class _Track:
 
 
 def _index_of_container(path: Path, container: Any) -> VideoIndex:
+    """The index of the stream that players show, from the packets of an open container."""
     tracks = {stream.index: _Track(stream) for stream in _moving_streams(path, container)}
     streams = [track.stream for track in tracks.values()]
     for packet in container.demux(streams):
@@ -242,6 +246,7 @@ def _bits_per_value(codec: Any) -> int:
 
 
 def _check_timestamps(path: Path, track: _Track) -> None:
+    """Refuse a stream whose frames do not all have timestamps of their own."""
     if track.undated:
         raise MediaError(f"{path}: frame {track.undated} has no timestamp; convert it to MP4.")
     if not track.pts:
