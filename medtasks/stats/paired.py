@@ -16,6 +16,7 @@ from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import Clusters, Score, cluster_totals
 from medtasks.stats.cautions import cautions, comparison_warning, few_clusters
 from medtasks.stats.paired_interval import accepted_differences
+from medtasks.stats.proportions import jackknife_variance
 from medtasks.stats.sign_flips import LEAST_CLUSTERS, sign_flip_p
 
 
@@ -107,36 +108,49 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     chapter 11). Both sides are of one metric and have the same clusters.
     """
     first, second = with_observations(first, second)
+    untested = _untested_difference(first, second)
+    if untested.clusters < 2:
+        reason = f"found {counted(untested.clusters, 'cluster')}, a comparison needs at least 2"
+        return untested.model_copy(update={"reason": reason})
+    if not math.isfinite(untested.difference):
+        return untested.model_copy(update={"reason": "the score is undefined"})
+    return _tested_difference(untested, first, second)
+
+
+def _untested_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDifference:
+    """The difference without interval, test and standard error."""
     clusters = len(first.sums)
-    difference = first.value - second.value
-    untested = PairedDifference(
+    return PairedDifference(
         first=first.value,
         second=second.value,
-        difference=difference,
+        difference=first.value - second.value,
         items=first.items,
         clusters=clusters,
         warning=few_clusters(clusters),
     )
-    if clusters < 2:
-        reason = f"found {counted(clusters, 'cluster')}, a comparison needs at least 2"
-        return untested.model_copy(update={"reason": reason})
-    if not math.isfinite(difference):
-        return untested.model_copy(update={"reason": "the score is undefined"})
-    added = cluster_contributions(first, second)
+
+
+def _tested_difference(
+    untested: PairedDifference, first: ClusteredScore, second: ClusteredScore
+) -> PairedDifference:
+    """The difference with interval, test and standard error, or the reason why it has none."""
+    clusters, difference = untested.clusters, untested.difference
+    contributions = cluster_contributions(first, second)
     without = first.without - second.without
-    undefined = np.count_nonzero(~(np.isfinite(added) & np.isfinite(without)))
+    undefined = np.count_nonzero(~(np.isfinite(contributions) & np.isfinite(without)))
     if undefined:
         reason = f"the score is undefined without {undefined} of {clusters} clusters"
         return untested.model_copy(update={"reason": reason})
-    p_value = sign_flip_p(added)
-    interval = accepted_differences(added, _item_shares(first, second), difference, p_value)
-    squared_changes = float(((without - difference) ** 2).sum())
+    squared_error = float(jackknife_variance(np.array(difference), without))
+    p_value = sign_flip_p(contributions)
+    shares = _item_shares(first, second)
+    interval = accepted_differences(contributions, shares, difference, p_value)
     observed = tuple(cautions(first.sums, second.sums, first.weights, second.weights))
     return untested.model_copy(
         update={
             "interval": interval,
             "p_value": p_value,
-            "standard_error": math.sqrt((clusters - 1) / clusters * squared_changes),
+            "standard_error": math.sqrt(squared_error),
             "reason": None if interval else f"an interval needs at least {LEAST_CLUSTERS} clusters",
             "cautions": observed,
             "warning": comparison_warning(clusters, observed),
@@ -180,6 +194,7 @@ def with_observations(
 
 
 def _at_clusters(side: ClusteredScore, chosen: npt.NDArray[np.bool_]) -> ClusteredScore:
+    """The side with only the ``chosen`` clusters; its value and items stay."""
     return replace(
         side,
         sums=side.sums[chosen],
