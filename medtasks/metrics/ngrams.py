@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 LARGEST_KEY = 2**63 - 1
+"""The largest number in 64 bits with a sign."""
 
 
 def matched_ngrams(
@@ -39,31 +40,54 @@ def matched_ngrams(
         return counts
 
     symbols, alphabet = _symbols(texts)
-    places = np.arange(len(symbols))
     text_of = np.repeat(np.arange(len(texts)), lengths)
-    to_end = np.cumsum(lengths)[text_of] - places
+    symbols_to_end = np.cumsum(lengths)[text_of] - np.arange(len(symbols))
     side, pair = np.divmod(text_of, pairs)
-    starts, codes, size = places, symbols, alphabet  # of the n-grams of one order
+    grams = _Ngrams(np.arange(len(symbols)), symbols, alphabet)
     for order in range(max_order):
         if order:
-            is_continued = to_end[starts] > order
-            starts = starts[is_continued]
-            codes = codes[is_continued] * alphabet + symbols[starts + order]
-            size *= alphabet
-        if size * max(len(texts), alphabet) > LARGEST_KEY:
-            # neither these keys nor the next codes fit: renumbered from 0 without gaps
-            values, ranks = np.unique(codes, return_inverse=True)
-            codes = ranks.astype(np.int64, copy=False)
-            size = len(values)
-        if not len(starts):  # no text is so long
+            is_continued = symbols_to_end[grams.starts] > order
+            grams = grams.lengthened(is_continued, symbols, order, alphabet)
+        if grams.size * max(len(texts), alphabet) > LARGEST_KEY:
+            # neither these keys nor the next codes fit into 64 bits
+            grams = grams.renumbered()
+        if not len(grams.starts):  # no text is so long
             break
-        keys = (pair[starts] * size + codes) * 2 + side[starts]
-        counts[:, order, 2] = _clipped_matches(keys, pairs, size)
+        keys = (pair[grams.starts] * grams.size + grams.codes) * 2 + side[grams.starts]
+        counts[:, order, 2] = _clipped_matches(keys, pairs, grams.size)
     return counts
 
 
+class _Ngrams(NamedTuple):
+    """All n-grams of one order: the places ``(n,)`` of their first symbols, and their codes
+    ``(n,)``, which are below ``size`` and equal for equal n-grams.
+    """
+
+    starts: Integers
+    codes: Integers
+    size: int
+
+    def lengthened(
+        self, is_continued: npt.NDArray[np.bool_], symbols: Integers, order: int, alphabet: int
+    ) -> _Ngrams:
+        """The n-grams of the next order: those that a symbol follows ``order`` places after their
+        first one, with it.
+        """
+        starts = self.starts[is_continued]
+        codes = self.codes[is_continued] * alphabet + symbols[starts + order]
+        return _Ngrams(starts, codes, self.size * alphabet)
+
+    def renumbered(self) -> _Ngrams:
+        """The same n-grams with codes from 0 without gaps."""
+        values, ranks = np.unique(self.codes, return_inverse=True)
+        return _Ngrams(self.starts, ranks.astype(np.int64, copy=False), len(values))
+
+
 def _clipped_matches(keys: Integers, pairs: int, size: int) -> Integers:
-    """The clipped matches ``(pairs,)`` of n-grams, whose codes are below ``size``, by their keys."""
+    """Clipped matches ``(pairs,)``: the smaller count of the two sides, summed over the n-grams.
+
+    ``keys`` are ``(pair · size + code) · 2 + side``, with side 1 for the references.
+    """
     keys = np.sort(keys)
     grams = keys >> 1
     begins = np.concatenate([[0], np.flatnonzero(grams[1:] != grams[:-1]) + 1])
@@ -76,7 +100,8 @@ def _clipped_matches(keys: Integers, pairs: int, size: int) -> Integers:
 
 def _symbols(texts: Sequence[Sequence[Hashable]]) -> tuple[Integers, int]:
     """All texts end to end as small integers, and how many different symbols there are."""
-    if isinstance(texts[0], str):  # a character is a number already
+    if isinstance(texts[0], str):
+        # four bytes are a character's number
         characters = "".join(map(str, texts)).encode("utf-32-le", "surrogatepass")
         codes = np.frombuffer(characters, dtype=np.uint32)
         rank_of_code = np.cumsum(np.bincount(codes) > 0) - 1

@@ -29,14 +29,12 @@ EXPECTED_TIME = "first-answerable-round"
 """The expected response time of an item whose record has none."""
 
 DUE = MappingProxyType({"default_expected": EXPECTED_TIME, "never_answerable": "silence"})
-"""For signatures: the above, and what a perfectly responsive and stable model does if there is no
-expected time.
-"""
+"""For signatures: `EXPECTED_TIME`, and what scores 1 if there is no expected time."""
 
 LAW = ("law", "scale", "default_tolerance")
 """The fields of `Timing` that responsiveness depends on."""
 TOLERANCE = ("default_tolerance",)
-"""Those that the other scores depend on, as far as the tolerance matters to them."""
+"""The fields of `Timing` that scores which do not use its law depend on."""
 
 SAME_TIME = 1e-9
 """Times this close are equal (0.1 + 0.2 and 0.3): far less than a frame, far more than rounding
@@ -139,10 +137,9 @@ def tolerance(stream: Stream) -> float:
 
 
 def timed_scores(stream: Stream) -> dict[str, float | None]:
-    """The scores of one item that depend on its times, numbers by metric; None if a metric does not
-    apply.
+    """The scores of one item that depend on its times, by metric; None if a metric does not apply.
 
-    Of a first positive response at t̂ and an expected time t*:
+    With the first positive response at t̂ and the expected time t*:
 
     - ``responsiveness``, R, 0..1: how close t̂ is to t* (section 5.5, equation 7). 1 within the
       tolerance, 0 without a positive response. In between the paper says only that the distance is
@@ -157,7 +154,7 @@ def timed_scores(stream: Stream) -> dict[str, float | None]:
     - ``signed_delay``: t̂ - t* in the item's unit of time, negative when early (beyond section
       5.5).
     - ``invalid_rate``: share of rounds whose response was none of the allowed states (response
-    space: equation 5).
+      space: equation 5).
 
     If nothing ever becomes answerable (no t*), silence is the timely response: R and S are 1
     without a positive, as Table 4 has it (Lingshu's proactive R and S are both 16/311), else 0 (our
@@ -165,35 +162,49 @@ def timed_scores(stream: Stream) -> dict[str, float | None]:
     """
     due = expected_time(stream)
     responded = next((turn.time for turn in stream.turns if turn.positive), None)
-    if due is None:
-        silence = float(responded is None)
-        responsiveness = responsiveness_over_length = silence
-        stability: float | None = silence
-        false_alarm = float(responded is not None)
-        missed = delay = None
-    else:
-        responsiveness = responsiveness_over_length = false_alarm = 0.0
-        stability = _stability(stream, due)
-        missed = float(responded is None)
-        delay = None
-        if responded is not None:
-            margin = tolerance(stream)
-            excess = abs(responded - due) - margin
-            length = stream.turns[-1].time - stream.query_time
-            reach = margin if stream.timing.law == "tolerance" else length
-            responsiveness = _responsiveness(excess, stream.timing.scale * reach)
-            responsiveness_over_length = _responsiveness(excess, length)
-            false_alarm = float(responded < due - margin - SAME_TIME)
-            delay = responded - due
+    scores = _scores_if_never_due(responded)
+    if due is not None:
+        scores = _scores_if_due(stream, due, responded)
+    invalid = sum(turn.invalid for turn in stream.turns)
+    return {**scores, "invalid_rate": invalid / len(stream.turns)}
+
+
+def _scores_if_never_due(responded: float | None) -> dict[str, float | None]:
+    """The scores of an item that never becomes answerable, first responded to at this time, if at
+    all.
+    """
+    silence = float(responded is None)
     return {
-        "responsiveness": responsiveness,
-        "responsiveness_stream_length": responsiveness_over_length,
-        "stability": stability,
-        "false_alarm_rate": false_alarm,
-        "miss_rate": missed,
-        "signed_delay": delay,
-        "invalid_rate": sum(turn.invalid for turn in stream.turns) / len(stream.turns),
+        "responsiveness": silence,
+        "responsiveness_stream_length": silence,
+        "stability": silence,
+        "false_alarm_rate": 1 - silence,
+        "miss_rate": None,
+        "signed_delay": None,
     }
+
+
+def _scores_if_due(stream: Stream, due: float, responded: float | None) -> dict[str, float | None]:
+    """The scores of an item with an expected time, first responded to at this time, if at all."""
+    scores = {
+        "responsiveness": 0.0,
+        "responsiveness_stream_length": 0.0,
+        "stability": _stability(stream, due),
+        "false_alarm_rate": 0.0,
+        "miss_rate": float(responded is None),
+        "signed_delay": None,
+    }
+    if responded is None:
+        return scores
+    margin = tolerance(stream)
+    excess = abs(responded - due) - margin
+    length = stream.turns[-1].time - stream.query_time
+    reach = margin if stream.timing.law == "tolerance" else length
+    scores["responsiveness"] = _responsiveness(excess, stream.timing.scale * reach)
+    scores["responsiveness_stream_length"] = _responsiveness(excess, length)
+    scores["false_alarm_rate"] = float(responded < due - margin - SAME_TIME)
+    scores["signed_delay"] = responded - due
+    return scores
 
 
 def _responsiveness(excess: float, distance: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -115,36 +115,44 @@ def load_weights(
 ) -> Any:
     """The model in single precision and evaluation mode, on the GPU if there is one.
 
-    An error says which weights are missing: transformers would fill them with random numbers.
     Weights with the word ``optional`` in their name may be missing, because no score depends on
     them.
+
+    Raises:
+        MedtasksError: the model cannot be loaded, or lacks weights.
     """
     import torch
 
     try:
         with no_progress_bars():
-            options = {
-                "dtype": torch.float32,
-                "local_files_only": True,
-                "output_loading_info": True,
-            }
             model, report = auto_class.from_pretrained(
-                str(checkpoint.directory), config=config, **options
+                str(checkpoint.directory),
+                config=config,
+                dtype=torch.float32,
+                local_files_only=True,
+                output_loading_info=True,
             )
     except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
         raise MedtasksError(
             f"{checkpoint.directory}: the model cannot be loaded: {first_line(error)}"
         ) from error
+    _require_weights(report, type(model).__name__, checkpoint, optional)
+    model.eval()
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _require_weights(
+    report: Mapping[str, Any], model_class: str, checkpoint: Checkpoint, optional: str | None
+) -> None:
+    """Refuse a model with missing weights, which transformers fills with random numbers."""
     missing = sorted(str(key) for key in report.get("missing_keys", ()))
     if optional is not None:
         missing = [key for key in missing if optional not in key]
     if missing:
         raise MedtasksError(
             f"{checkpoint.directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
-            f"expected a complete {type(model).__name__}, take another checkpoint"
+            f"expected a complete {model_class}, take another checkpoint"
         )
-    model.eval()
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @contextlib.contextmanager
