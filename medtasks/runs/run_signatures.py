@@ -11,7 +11,7 @@ from medtasks.catalog.task_model import Confidence, Timing
 from medtasks.core.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import RunManifest
+from medtasks.runs.manifest import RunManifest, TaskFacts
 from medtasks.runs.protocol import filter_versions
 from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.signature import PROTOCOL_PARTS, format_signature
@@ -65,32 +65,36 @@ def _protocol_parts(
 ) -> dict[str, str]:
     """The parts that do not depend on the metric."""
     is_group = name in manifest.groups
+    tasks = {task: manifest.tasks[task] for task in members}
     versions: dict[str, TaskVersions] = {}
     protocols: dict[str, str] = {}
     prompts: dict[str, str] = {}
     data: dict[str, str] = {}
-    subsets: dict[str, str] = {}
-    for task in members:
-        facts = manifest.tasks[task]
+    for task, facts in tasks.items():
         versions[task] = TaskVersions(facts.version, facts.filters)
         protocols[task] = facts.protocol_hash
         prompts[task] = facts.prompt_hash or UNKNOWN_PROMPT
-        fingerprint = manifest.data[facts.benchmark].fingerprint
-        data[facts.benchmark] = fingerprint[:HASH_LENGTH]
-        subsets[task] = facts.subset
-    parts = {
+        data[facts.benchmark] = manifest.data[facts.benchmark].fingerprint[:HASH_LENGTH]
+    return {
         "group" if is_group else "task": name,
         **_version_parts(versions),
         "prompt": _common_value(prompts),
         "protocol": _hash(protocols) if is_group else protocols[name],
         "data": _common_value(dict(sorted(data.items()))),
         "items": f"{len(sample_ids)}-{_hash(sample_ids)}",
+        **_deviation_parts(tasks, manifest.settings),
     }
+
+
+def _deviation_parts(tasks: Mapping[str, TaskFacts], settings: Mapping[str, Any]) -> dict[str, str]:
+    """The parts that only runs of a subset, blind runs, and runs with changed options have."""
+    parts: dict[str, str] = {}
+    subsets = {name: facts.subset for name, facts in tasks.items()}
     if any(subsets.values()):
         parts["subset"] = _common_value(subsets)
-    if any(manifest.tasks[task].blind for task in members):
+    if any(facts.blind for facts in tasks.values()):
         parts["blind"] = "yes"
-    changed = changed_options(manifest.settings)
+    changed = changed_options(settings)
     if changed:
         parts["harness"] = _hash(changed)
     return parts

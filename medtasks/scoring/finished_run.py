@@ -67,44 +67,74 @@ def collect_run(
     those of all tasks in memory. A task, metric or judge that fails is reported in ``problems``;
     everything else is scored.
     """
-    problems: list[str] = []
-    samples: dict[str, Sequence[Sample]] = {}
-    tables = RunTables(samples)
-    facts: dict[str, TaskFacts] = {}
+    collected = _CollectedRun(planned)
     for name, asked in _without_blank_run(tasks):
         spec = load_spec(name)
         try:
             scored = _scored_task(spec, asked, planned.tasks[name].prompt_hash)
             outcomes = [sample.outcome for sample in scored]
-            facts[name] = planned.tasks[name].with_outcomes(outcomes, _replies_of(asked))
+            facts = planned.tasks[name].with_outcomes(outcomes, _replies_of(asked))
             del asked
-            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
+            collected.add(spec, facts, scored)
             if judging is None:
-                tables.of(name)
+                collected.tables.of(name)
         except Exception as error:  # filters and metrics of other packages may raise anything
-            samples.pop(name, None)
-            facts.pop(name, None)
-            problems.append(f"{name}: its answers could not be scored ({first_line(error)}).")
+            collected.leave_out(name, error)
             continue
         if judging is None:
-            samples[name] = SampleLines(samples[name], directory)
-    judge: dict[str, RubricFacts] = {}
+            collected.samples[name] = SampleLines(collected.samples[name], directory)
     if judging is not None:
+        collected.judge(judging)
+    return collected.record()
+
+
+class _CollectedRun:
+    """A run whose tasks are added one after the other: their samples, tables and facts, the judges'
+    facts, and what failed.
+    """
+
+    def __init__(self, planned: RunManifest) -> None:
+        self.samples: dict[str, Sequence[Sample]] = {}
+        self.tables = RunTables(self.samples)
+        self._planned = planned
+        self._facts: dict[str, TaskFacts] = {}
+        self._judge: dict[str, RubricFacts] = {}
+        self._problems: list[str] = []
+
+    def add(self, spec: TaskSpec, facts: TaskFacts, scored: list[Sample]) -> None:
+        """Add a task, whose samples have yet to get their learned and judged metrics."""
+        self._facts[spec.name] = facts
+        samples = with_learned_metrics(spec, scored, self._problems)
+        self.samples[spec.name] = with_judged_scores(spec, samples)
+
+    def leave_out(self, name: str, error: Exception) -> None:
+        """Report a task that could not be scored, and forget what was added of it."""
+        self.samples.pop(name, None)
+        self._facts.pop(name, None)
+        self._problems.append(f"{name}: its answers could not be scored ({first_line(error)}).")
+
+    def judge(self, judging: Callable[[Mapping[str, Sequence[Sample]]], JudgedSamples]) -> None:
+        """Add verdicts to all samples; a failure is reported and adds none."""
         try:
-            judged, judge = judging(samples)
-            samples.update(judged)
-        except Exception as error:
-            problems.append(
+            judged, self._judge = judging(self.samples)
+        except Exception as error:  # judging may raise anything, too
+            self._problems.append(
                 "not judged, and the run is saved without verdicts; `medtasks judge` adds them. "
                 f"{first_line(error)}"
             )
-    update = {
-        "tasks": facts,
-        "groups": _groups_of(planned, samples),
-        "judge": judge,
-        "problems": tuple(problems),
-    }
-    return RunRecord.scored(planned.model_copy(update=update), samples, tables)
+        else:
+            self.samples.update(judged)
+
+    def record(self) -> RunRecord:
+        """The run with the scores of its tasks and groups."""
+        update = {
+            "tasks": self._facts,
+            "groups": _groups_of(self._planned, self.samples),
+            "judge": self._judge,
+            "problems": tuple(self._problems),
+        }
+        manifest = self._planned.model_copy(update=update)
+        return RunRecord.scored(manifest, self.samples, self.tables)
 
 
 def _groups_of(planned: RunManifest, tasks: Container[str]) -> dict[str, tuple[str, ...]]:

@@ -152,13 +152,7 @@ def item_table(
     joined = _scored_items(ordered, benchmark, task_of, pooled)
     metrics |= dict.fromkeys(joined.metrics)
     rows = _item_rows(joined, benchmark)
-    values = {}
-    for metric in metrics:
-        values[metric] = [row.values.get(metric) for row in rows]
-    groups = {}
-    for name in breakdowns:
-        keys_of = benchmark.breakdowns[name]
-        groups[name] = tuple(keys_of(row.first) for row in rows)
+    values = _values_by_metric(rows, metrics)
     return ItemTable(
         benchmark,
         metrics=tuple(metrics),
@@ -172,15 +166,37 @@ def item_table(
         chosen=tuple(row.chosen for row in rows),
         options=tuple(row.option_count for row in rows),
         complete=np.arange(len(rows)) < len(joined.items),
-        groups=groups,
+        groups=_groups_by_breakdown(rows, benchmark, breakdowns),
         columns={metric: column_of(metric, column) for metric, column in values.items()},
         reduced=reduced_columns(values),
     )
 
 
+def _values_by_metric(
+    rows: Sequence[_ItemRow], metrics: Iterable[str]
+) -> dict[str, list[Value | None]]:
+    """The value of each row by metric; None if the item has none."""
+    values = {}
+    for metric in metrics:
+        values[metric] = [row.values.get(metric) for row in rows]
+    return values
+
+
+def _groups_by_breakdown(
+    rows: Sequence[_ItemRow], benchmark: Benchmark, breakdowns: Sequence[str]
+) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The keys of each row's groups by breakdown, taken from the item's first sample."""
+    groups = {}
+    for name in breakdowns:
+        keys_of = benchmark.breakdowns[name]
+        groups[name] = tuple(keys_of(row.first) for row in rows)
+    return groups
+
+
 def _require_scorable(
     samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str]
 ) -> None:
+    """Refuse an empty selection of samples, and breakdowns that the benchmark does not have."""
     if not samples:
         raise MedtasksError(
             f"{benchmark.name}: there is no sample to score; a score of nothing is not 0."

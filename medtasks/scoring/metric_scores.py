@@ -36,6 +36,7 @@ class Coverage:
 
     @classmethod
     def of(cls, column: MetricColumn) -> Coverage:
+        """The coverage of the metric's values in ``column``."""
         state = column.state[column.applies]
         items = len(state)
         answered = items - int(np.count_nonzero(state == ItemState.FAILED))
@@ -83,20 +84,10 @@ def score_group(
     `Coverage.reason`.
     """
     coverage = Coverage.of(column)
-    judges = column.judges_of(np.flatnonzero(column.applies))
-    involves_judge = bool(coverage.pending or judges)
-    has_failed = coverage.answered < coverage.items
     reason = coverage.reason(threshold, unavailable)
-    without_value = MetricScore(
-        value=None,
-        interval=None,
-        samples=coverage.items,
-        signature="|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
-        reason=reason,
-        answered=coverage.answered if has_failed else None,
-        judged=coverage.known if involves_judge else None,
-        bounds=_bounds(metric, column) if has_failed or involves_judge else None,
-        incomplete=reason is None and coverage.known < threshold * coverage.items,
+    is_incomplete = reason is None and coverage.known < threshold * coverage.items
+    without_value = _score_without_value(
+        metric, column, coverage, reason=reason, is_incomplete=is_incomplete
     )
     if reason is not None:
         return without_value
@@ -108,6 +99,37 @@ def score_group(
     interval = score_interval(metric.score, items, bounds_of(metric.name), is_distance=is_distance)
     update = {"value": value, "repeats": _repeats(metric, column), **interval_fields(interval)}
     return without_value.model_copy(update=update)
+
+
+def _score_without_value(
+    metric: Metric,
+    column: MetricColumn,
+    coverage: Coverage,
+    *,
+    reason: str | None,
+    is_incomplete: bool,
+) -> MetricScore:
+    """The score of ``column`` with its signature, coverage and bounds only."""
+    judges = column.judges_of(np.flatnonzero(column.applies))
+    signature_parts = [metric.signature]
+    for judge in judges:
+        signature_parts.append(f"judge:{judge}")
+    involves_judge = bool(coverage.pending or judges)
+    has_failed = coverage.answered < coverage.items
+    bounds = None
+    if has_failed or involves_judge:
+        bounds = _bounds(metric, column)
+    return MetricScore(
+        value=None,
+        interval=None,
+        samples=coverage.items,
+        signature="|".join(signature_parts),
+        reason=reason,
+        answered=coverage.answered if has_failed else None,
+        judged=coverage.known if involves_judge else None,
+        bounds=bounds,
+        incomplete=is_incomplete,
+    )
 
 
 def interval_fields(interval: Interval) -> dict[str, Any]:

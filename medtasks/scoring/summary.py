@@ -190,11 +190,20 @@ def _score_parts(scores: Scores) -> Iterator[str]:
 
 
 def _remarks(run: RunRecord, name: str, scores: Scores) -> Iterator[str]:
-    """What a reader of the scores must know.
+    """What a reader of the scores of a task or group must know, each in a few words."""
+    yield from _coverage_remark(run, name)
+    if scores.without:
+        yield f"(without {first_names(scores.without)})"
+    yield from _status_remarks(scores)
+    readings = run.readings(name)
+    if readings["text"]:
+        yield f"({readings['text']:,} read by the option's text)"
+    if readings["named"]:
+        yield f"({readings['named']:,} not read, but with one option's text)"
 
-    It is the share of the release's records if media may be missing, failed requests, responses
-    without an answer by status, and how options were named.
-    """
+
+def _coverage_remark(run: RunRecord, name: str) -> Iterator[str]:
+    """The share of the release's records that are prepared, if media may be missing."""
     tasks = run.manifest.groups.get(name, (name,))
     records = prepared = 0
     for data in run.manifest.data.values():
@@ -204,8 +213,10 @@ def _remarks(run: RunRecord, name: str, scores: Scores) -> Iterator[str]:
                 prepared += coverage.prepared
     if records:
         yield f"coverage {prepared:,} of {records:,} records"
-    if scores.without:
-        yield f"(without {first_names(scores.without)})"
+
+
+def _status_remarks(scores: Scores) -> Iterator[str]:
+    """How many requests failed, and how many responses have no answer or no final one."""
     if scores.status.get(FAILED):
         yield f"({scores.status[FAILED]:,} failed)"
     unread = dict(scores.status)
@@ -216,8 +227,3 @@ def _remarks(run: RunRecord, name: str, scores: Scores) -> Iterator[str]:
     undecided = scores.status.get(NO_FINAL_ANSWER)
     if undecided:
         yield f"({status_counts({NO_FINAL_ANSWER: undecided})})"
-    readings = run.readings(name)
-    if readings["text"]:
-        yield f"({readings['text']:,} read by the option's text)"
-    if readings["named"]:
-        yield f"({readings['named']:,} not read, but with one option's text)"

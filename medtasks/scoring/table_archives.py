@@ -19,12 +19,12 @@ from medtasks.scoring.table_memory import LazyMapping, shared_tuple
 _FIELDS = "fields.json"
 
 ColumnKey: TypeAlias = "str | PartKey"
-"""A metric, also reduced to a part."""
+"""Key of a column: a metric, or a metric and the part that it is reduced to."""
 
 
 def archived(table: ItemTable) -> bytes:
-    """The table as an archive, without what is only needed for scoring; columns have statistics
-    and states.
+    """The table as an archive, without what only scoring needs; of a column it has statistics and
+    states.
     """
     fields = {
         "benchmark": table.benchmark.name,
@@ -68,20 +68,8 @@ def _write(archive: ZipFile, name: str, content: bytes) -> None:
 
 def table_from_archive(content: bytes) -> ItemTable:
     """The table in an archive of :func:`archived`."""
-    arrays = np.load(BytesIO(content))
-    fields: dict[str, Any] = json.loads(arrays.zip.read(_FIELDS))
-    metrics: list[str] = fields["columns"]
-    part_keys: list[PartKey] = [(metric, part) for metric, part in fields["reduced"]]
-    keys: list[ColumnKey] = [*metrics, *part_keys]
-    number_of = {key: number for number, key in enumerate(keys)}
-
-    def column(key: ColumnKey) -> MetricColumn:
-        number = number_of[key]
-        return MetricColumn(arrays[f"statistics {number}"], arrays[f"state {number}"])
-
-    def reduced(key: PartKey) -> Reduced:
-        return Reduced(arrays[f"rows {number_of[key]}"], column(key))
-
+    archive = _ReadArchive(content)
+    fields = archive.fields
     return ItemTable(
         get_benchmark(fields["benchmark"]),
         metrics=tuple(fields["metrics"]),
@@ -92,9 +80,30 @@ def table_from_archive(content: bytes) -> ItemTable:
         clusters=_as_tuples(fields["clusters"]),
         samples=_as_tuples(fields["samples"]),
         groups={name: _as_tuples(keys) for name, keys in fields["groups"].items()},
-        columns=LazyMapping(metrics, column),
-        reduced=LazyMapping(part_keys, reduced),
+        columns=LazyMapping(archive.metrics, archive.column),
+        reduced=LazyMapping(archive.part_keys, archive.reduced),
     )
+
+
+class _ReadArchive:
+    """The fields of an archive of :func:`archived`, and its columns, decompressed on each call."""
+
+    def __init__(self, content: bytes) -> None:
+        self._arrays = np.load(BytesIO(content))
+        self.fields: dict[str, Any] = json.loads(self._arrays.zip.read(_FIELDS))
+        self.metrics: list[str] = self.fields["columns"]
+        self.part_keys: list[PartKey] = [(metric, part) for metric, part in self.fields["reduced"]]
+        keys: list[ColumnKey] = [*self.metrics, *self.part_keys]
+        self._number_of = {key: number for number, key in enumerate(keys)}
+
+    def column(self, key: ColumnKey) -> MetricColumn:
+        """The column of a metric, or the column that it is reduced to for a part."""
+        number = self._number_of[key]
+        return MetricColumn(self._arrays[f"statistics {number}"], self._arrays[f"state {number}"])
+
+    def reduced(self, key: PartKey) -> Reduced:
+        """How a metric counts in the group of a part."""
+        return Reduced(self._arrays[f"rows {self._number_of[key]}"], self.column(key))
 
 
 def _as_tuples(rows: Sequence[Any]) -> tuple[Any, ...]:

@@ -65,23 +65,11 @@ def scored_record(
     for name in manifest.tasks:
         rescored.add(SubmittedTask(name, manifest, own=own), samples[name])
     scored = RunRecord.scored(manifest, rescored.samples, rescored.tables)
-    run = verified(scored, rescored.tasks, notes)
-    mode = ""
-    if rubric_notes or not all(task.either for task in rescored.tasks):
-        mode = "own" if own else "submitted"
-    problems: list[str] = []
-    for task in rescored.tasks:
-        problems += task.problems
-    return replace(
-        run,
-        samples=rescored.samples if whole else {},
-        made=RunTables({}, rescored.tables.made),
-        changes=tuple(rescored.changes),
-        differences=tuple(rescored.differences),
-        amended=rescored.amended,
-        problems=tuple(problems),
-        mode=mode,
-    )
+    run = rescored.with_differences(verified(scored, rescored.tasks, notes))
+    depends_on_mode = bool(rubric_notes) or not all(task.either for task in rescored.tasks)
+    if not depends_on_mode:
+        return run
+    return replace(run, mode="own" if own else "submitted")
 
 
 class _RescoredTasks:
@@ -122,6 +110,23 @@ class _RescoredTasks:
         self.tables.of(name)
         self.tasks.append(task)
 
+    def with_differences(self, run: RunRecord) -> RunRecord:
+        """The run with its tables and with what differs from the directory; with ``whole``, with
+        all samples.
+        """
+        problems: list[str] = []
+        for task in self.tasks:
+            problems += task.problems
+        return replace(
+            run,
+            samples=self.samples if self._whole else {},
+            made=RunTables({}, self.tables.made),
+            changes=tuple(self.changes),
+            differences=tuple(self.differences),
+            amended=self.amended,
+            problems=tuple(problems),
+        )
+
 
 def _changes(task: str, before: Sample, after: Sample) -> Iterator[Change]:
     """The filtered response, status and scores that differ."""
@@ -141,13 +146,6 @@ def verified(
     facts = {task.spec.name: task.facts_now for task in tasks}
     manifest = run.manifest.model_copy(update={"tasks": facts})
     _make_compared_groups(run.tables, facts.keys())
-    signed = {}
-    for name in run.scores:
-        members = manifest.groups.get(name, (name,))
-        of_members = [task for task in tasks if task.spec.name in members]
-        table = run.tables.of(name, members)
-        signed[name] = _signatures(run, manifest, name, table, of_members)
-        _require_own_statistics(run, name, table, of_members)
     verification = {task.spec.name: task.outcome for task in tasks}
     all_notes = list(notes)
     for task in tasks:
@@ -157,13 +155,31 @@ def verified(
         run,
         manifest=manifest,
         samples={},
-        signatures=signed,
+        signatures=_signatures_by_name(run, manifest, tasks),
         timelines=_timelines(run, tasks),
         verification=verification,
         responses={task.spec.name: task.responses for task in tasks if task.responses},
         questions={task.spec.name: task.questions for task in tasks if task.questions},
         notes=tuple(all_notes),
     )
+
+
+def _signatures_by_name(
+    run: RunRecord, manifest: RunManifest, tasks: Sequence[SubmittedTask]
+) -> dict[str, dict[str, str]]:
+    """The signatures of all scores, by task or group, then by metric.
+
+    Raises:
+        DataError: submitted statistics cannot be true.
+    """
+    signatures_by_name = {}
+    for name in run.scores:
+        members = manifest.groups.get(name, (name,))
+        member_tasks = [task for task in tasks if task.spec.name in members]
+        table = run.tables.of(name, members)
+        signatures_by_name[name] = _signatures(run, manifest, name, table, member_tasks)
+        _require_own_statistics(run, name, table, member_tasks)
+    return signatures_by_name
 
 
 def _make_compared_groups(tables: RunTables, tasks: Set[str]) -> None:
