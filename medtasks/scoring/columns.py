@@ -63,6 +63,7 @@ class MetricColumn:
 
     @cached_property
     def known(self) -> Mask:
+        """Items with a value."""
         return np.asarray(~np.isnan(self.statistics).all(axis=1))
 
     @property
@@ -148,6 +149,7 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]]) -> Array:
 
 
 def _states(values: Sequence[Value | None]) -> npt.NDArray[np.int8]:
+    """The :class:`ItemState` of each value."""
     states = np.full(len(values), ItemState.PRESENT, dtype=np.int8)
     for row, value in enumerate(values):
         if value is None:
@@ -160,6 +162,9 @@ def _states(values: Sequence[Value | None]) -> npt.NDArray[np.int8]:
 
 
 def _ranges(metric: str, values: Sequence[Value]) -> Array | None:
+    """The lowest and the highest statistics ``(n, 2, width)``, NaN for values without a range; None
+    if no value has one.
+    """
     if not any(value.low for value in values):
         return None
     width = get_metric(metric).width
@@ -174,6 +179,7 @@ def _ranges(metric: str, values: Sequence[Value]) -> Array | None:
 
 
 def _judges(values: Sequence[Value]) -> Judges | None:
+    """The judge that was asked about each value; None if none was asked at all."""
     names = [value.judge or "" for value in values]
     return np.array(names) if any(names) else None
 
@@ -201,6 +207,7 @@ def stacked(columns: Sequence[MetricColumn]) -> MetricColumn:
 
 
 def _stacked_ranges(columns: Sequence[MetricColumn]) -> Array | None:
+    """The ranges of all columns, NaN for a column without; None if no column has any."""
     if all(column.ranges is None for column in columns):
         return None
     ranges = []
@@ -214,6 +221,7 @@ def _stacked_ranges(columns: Sequence[MetricColumn]) -> Array | None:
 
 
 def _stacked_judges(columns: Sequence[MetricColumn]) -> Judges | None:
+    """The judges of all columns, empty for a column without; None if no column has any."""
     if all(column.judge is None for column in columns):
         return None
     judges = []
@@ -264,13 +272,14 @@ def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[PartKe
 
 
 def reduced_to(whole: MetricColumn, reduced: Reduced | None, rows: Rows) -> MetricColumn:
-    """These rows of the ``whole`` column, of which those in ``reduced`` count as they do there."""
+    """These rows of the ``whole`` column, those in ``reduced`` with their values from there."""
     taken = whole.take(rows)
     if reduced is None:
         return taken
-    place = np.searchsorted(reduced.rows, rows).clip(max=len(reduced.rows) - 1)
-    is_reduced = reduced.rows[place] == rows
-    order = np.where(is_reduced, len(rows) + place, np.arange(len(rows)))
+    nearest = np.searchsorted(reduced.rows, rows).clip(max=len(reduced.rows) - 1)
+    is_reduced = reduced.rows[nearest] == rows
+    # rows of the two columns stacked: those taken come first, then the reduced ones
+    order = np.where(is_reduced, len(rows) + nearest, np.arange(len(rows)))
     return stacked([taken, reduced.column]).take(order)
 
 

@@ -132,6 +132,7 @@ def _groups_of_breakdowns(table: ItemTable) -> Iterator[_Group]:
 
 
 def _group(table: ItemTable, breakdown: str, key: str, rows: Rows) -> _Group:
+    """The group of these rows, its complete ones sorted by cluster."""
     complete = rows[table.complete[rows]]
     by_cluster = complete[np.argsort(table.codes[complete], kind="stable")]
     part = key if breakdown and breakdown == table.benchmark.scoring.parts else ""
@@ -163,6 +164,7 @@ def _column_of_group(table: ItemTable, name: str, group: _Group) -> MetricColumn
 
 
 def _scores_of_group(table: ItemTable, group: _Group, metrics: Mapping[str, MetricScore]) -> Scores:
+    """The scores of a group, with its counts of responses, items, clusters and statuses."""
     rows = group.rows.tolist()
     statuses = Counter(chain.from_iterable(table.statuses[row] for row in rows))
     return Scores(
@@ -177,6 +179,7 @@ def _scores_of_group(table: ItemTable, group: _Group, metrics: Mapping[str, Metr
 
 
 def _letters(table: ItemTable, group: _Group) -> Letters | None:
+    """How often each option letter was chosen; with rotated options if the table has them."""
     if PREFERENCE in table.metrics:
         return rotated_letters_of(table, group.complete)
     with_floors = [name for name in table.metrics if facts_of(name).has_floors]

@@ -35,6 +35,7 @@ def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
 
 
 def _judge_contradictions(manifest: RunManifest) -> Iterator[str]:
+    """Judge hashes that do not follow from the rubric and the judges."""
     for name, judged in manifest.judge.items():
         expected = judge_hash(judged.rubric, judged.template_hash, judged.judges, judged.combine)
         if judged.judge_hash != expected:
@@ -46,6 +47,7 @@ def _judge_contradictions(manifest: RunManifest) -> Iterator[str]:
 
 
 def _task_contradictions(manifest: RunManifest) -> Iterator[str]:
+    """Tasks with more answers than questions, or without data."""
     for task, facts in manifest.tasks.items():
         if facts.attempted > facts.asked:
             yield (
@@ -60,6 +62,7 @@ def _task_contradictions(manifest: RunManifest) -> Iterator[str]:
 
 
 def _group_contradictions(manifest: RunManifest) -> Iterator[str]:
+    """Groups without tasks, or with tasks that the run does not have."""
     for group, members in manifest.groups.items():
         if not members:
             yield f"manifest.json: field `groups.{group}` names no task; restore it."

@@ -117,6 +117,11 @@ def _most_important(errors: list[MedtasksError]) -> MedtasksError:
 
 @functools.lru_cache(maxsize=8)
 def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, Document]:
+    """The task's documents by sample id, from the data prepared here.
+
+    Raises:
+        DataError: the prepared data have another fingerprint.
+    """
     del settings  # in force; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
     prepared = open_prepared(benchmark)
@@ -132,8 +137,9 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
 
 @functools.cache
 def _sample_fields(task: str, fingerprint: str, settings: Settings) -> Mapping[str, LocalDocument]:
-    """What samples have of the task's documents; made once, because all runs of a board answer the
-    same questions.
+    """The fields of samples that come from the task's documents, by sample id.
+
+    They are computed once, because all runs of a board answer the same questions.
     """
     spec = load_spec(task)
     local = {}

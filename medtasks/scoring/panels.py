@@ -52,6 +52,7 @@ def combine(
 def _require_scores(
     verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect]
 ) -> None:
+    """Refuse a verdict without exactly one score on the scale for each aspect."""
     names = [aspect.name for aspect in aspects]
     for judge, scores in verdicts.items():
         if scores is None:
@@ -69,24 +70,32 @@ def _decision(votes: Mapping[str, int], panel: int, rule: Rule) -> float | None:
     if not votes:
         return None
     if rule == "mean":
-        return fsum(votes.values()) / len(votes) if len(votes) == panel else None
+        if len(votes) < panel:
+            return None
+        return fsum(votes.values()) / len(votes)
     score, count = Counter(votes.values()).most_common(1)[0]
     return float(score) if 2 * count > panel else None
 
 
 def _why_undecided(votes: Mapping[str, int], missing: Sequence[str], rule: Rule) -> str:
+    """Why an aspect is undecided: judges without a verdict if they could have decided it, else a
+    tie or the lack of a majority.
+    """
     verb = "has" if len(missing) == 1 else "have"
     absent = f"{', '.join(missing)} {verb} no verdict"
     if rule == "mean" or not votes:
         return absent
     present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
     counts = Counter(votes.values()).most_common()
-    most = counts[0][1]
-    if 2 * (most + len(missing)) > len(votes) + len(missing):  # a missing judge could have decided
+    most_votes = counts[0][1]
+    could_be_decided = 2 * (most_votes + len(missing)) > len(votes) + len(missing)
+    if could_be_decided:
         return f"{absent}; {present}"
-    is_tie = len(counts) > 1 and counts[1][1] == most
-    reason = f"{'tie' if is_tie else 'no majority'}: {present}"
-    return f"{reason}; {absent}" if missing else reason
+    is_tie = len(counts) > 1 and counts[1][1] == most_votes
+    cause = "tie" if is_tie else "no majority"
+    if missing:
+        return f"{cause}: {present}; {absent}"
+    return f"{cause}: {present}"
 
 
 def bounds(

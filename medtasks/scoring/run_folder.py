@@ -44,7 +44,7 @@ def write_run(directory: Path, run: RunRecord) -> Path:
         )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
-        _write(partial, run)
+        _write_files(partial, run)
         partial.rename(directory)
     return directory
 
@@ -55,11 +55,12 @@ def replace_run(directory: Path, run: RunRecord) -> None:
     """
     with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
-        _write(partial, run)
+        _write_files(partial, run)
         replace_directory(directory, partial)
 
 
-def _write(folder: Path, run: RunRecord) -> None:
+def _write_files(folder: Path, run: RunRecord) -> None:
+    """Write samples, scores and manifest into ``folder``, which exists."""
     (folder / "samples").mkdir(exist_ok=True)
     for task, samples in sorted(run.samples.items()):
         lines = samples if isinstance(samples, SampleLines) else SampleLines(samples)

@@ -85,6 +85,12 @@ class RunTables:
         return self._pooled[key]
 
     def _task_table(self, spec: TaskSpec) -> ItemTable:
+        """The table of a task's parts, which are made from its samples if there are none yet, and
+        are then dropped.
+
+        Raises:
+            MedtasksError: parts have different metrics.
+        """
         if spec.name not in self._parts:
             for part in in_parts(spec, self._samples[spec.name]):
                 self.add(spec.name, part)
@@ -96,7 +102,7 @@ class RunTables:
         if len(parts) == 1:
             return first
         whole = pooled_table(parts, first.breakdowns, [*first.columns])
-        # made now, because the tables that they are put together from take as much memory
+        # built now, so that the parts, which take as much memory, can be freed
         columns = dict(whole.columns)
         reduced = dict(whole.reduced)
         return replace(whole, metrics=first.metrics, columns=columns, reduced=reduced)

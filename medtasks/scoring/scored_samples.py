@@ -76,6 +76,7 @@ class _SampleScorer:
     def _answered_fields(
         self, document: Mapping[str, Any], readings: Sequence[Reading]
     ) -> dict[str, Any]:
+        """The fields of an answered sample: the first response, and the scores of all."""
         values = self._values(document, readings)
         first = readings[0]
         return {
@@ -90,20 +91,16 @@ class _SampleScorer:
         }
 
     def _failed_fields(self, document: Mapping[str, Any], *, repeats: int) -> dict[str, Any]:
+        """The fields of a sample with a failed reply: no scores, and the limits of its statistics."""
         worst = self._values_of_text("", document, repeats)
         best = self._values_of_text(ideal_response(document), document, repeats)
-        lowest, highest = _statistics(worst), _statistics(best)
-        limits: dict[str, Limits] = {}
-        for metric in lowest:
-            if metric in highest:
-                limits[metric] = (lowest[metric], highest[metric])
         return {
             "filtered": f"[{FAILED}]",
             "reading": "",
             "status": FAILED,
             "scores": dict.fromkeys(worst),
             "statistics": {},
-            "limits": limits,
+            "limits": _limits_between(worst, best),
             "repeats": (),
             "pending": _pending(worst),
         }
@@ -146,7 +143,18 @@ def _are_mappings(values: Iterable[object]) -> bool:
     return all(isinstance(value, Mapping) for value in values)
 
 
+def _limits_between(worst: Values, best: Values) -> dict[str, Limits]:
+    """The statistics of a blank and of the ideal response, by metric that has both."""
+    lowest, highest = _statistics(worst), _statistics(best)
+    limits: dict[str, Limits] = {}
+    for metric in lowest:
+        if metric in highest:
+            limits[metric] = (lowest[metric], highest[metric])
+    return limits
+
+
 def _statistics(values: Values) -> dict[str, tuple[float, ...]]:
+    """The sufficient statistics by metric; a metric that awaits a judge has none."""
     statistics = {}
     for metric, value in values.items():
         if "statistics" in value:

@@ -25,13 +25,15 @@ _MIN_SAMPLES, _MIN_DISTINCT = 20, 4
 
 
 class SubmittedSamples:
-    """The samples of one task, checked part by part: :meth:`begin`, :meth:`require_own` and
-    :meth:`with_local_documents` of each part, then :meth:`require_all` and :meth:`concluded`.
+    """The samples of one task, checked part by part.
 
-    ``questions`` are hashes of the documents by sample id, if they are those of the directory.
+    Call :meth:`begin` with the first part, :meth:`require_own` and :meth:`with_local_documents`
+    with each part, then :meth:`require_all` and :meth:`concluded`. ``questions`` are hashes of the
+    documents by sample id, if they are those of the directory.
     """
 
     def __init__(self, spec: TaskSpec, manifest: RunManifest) -> None:
+        """Nothing is checked yet; ``manifest`` has the task."""
         self.questions: dict[str, str] = {}
         self._spec = spec
         self._manifest = manifest
@@ -57,8 +59,8 @@ class SubmittedSamples:
         return Verification()
 
     def require_own(self, samples: Sequence[Sample], *, stripped: bool) -> None:
-        """Refuse samples that are not those that the manifest describes, or with another number of
-        responses: it is the task's, unless the harness was run with ``--repeats``.
+        """Refuse samples of another task, repeated samples, and samples with another number of
+        responses than expected.
         """
         task = self._spec.name
         repeats = self._expected_repeats()
@@ -76,6 +78,9 @@ class SubmittedSamples:
             self._hash_by_sample[sample.sample_id] = short_hash("\0".join(sample.responses))
 
     def _expected_repeats(self) -> int:
+        """The number of responses per sample: the task's, unless the harness was run with
+        ``--repeats``.
+        """
         if self._manifest.is_imported:
             return 1
         option = changed_options(self._manifest.settings).get("repeats")

@@ -1,4 +1,4 @@
-"""Notes below a run's scores: what a reader must know of how they came about."""
+"""Notes below a run's scores: what a reader must know to interpret them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def summary_notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
     yield from run.manifest.problems
     yield from decoding_warnings(run.manifest)
     yield from _notes_on_ends(run.manifest)
+    yield from _notes_on_scoring(run.manifest)
     yield from _notes_on_protocol(run.manifest)
     yield from _notes_on_metrics(run)
     yield from _notes_on_items(run)
@@ -31,23 +32,28 @@ def summary_notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
 
 
 def _awaits_judge(run: RunRecord) -> bool:
+    """Whether a task has a metric without verdicts."""
     for scores in run.tasks.values():
         if any(score.state is ScoreState.AWAITS_JUDGE for score in scores.metrics.values()):
             return True
     return False
 
 
-def _notes_on_protocol(manifest: RunManifest) -> Iterator[str]:
-    tasks = manifest.tasks
-    for name, task in tasks.items():
+def _notes_on_scoring(manifest: RunManifest) -> Iterator[str]:
+    """Which responses were scored in part, and who judged under each rubric."""
+    for name, task in manifest.tasks.items():
         if task.scored_in_part:
             yield f"{name}: {task.scored_in_part_text} (`scored_in_part` in its samples)"
     for rubric, judging in sorted(manifest.judge.items()):
         yield f"{rubric}: judged by {judges_of(judging)}"
+
+
+def _notes_on_protocol(manifest: RunManifest) -> Iterator[str]:
+    """How the run deviates from a full run of the prompts that the task files declare."""
     if manifest.miniature:
         benchmarks = ", ".join(sorted(manifest.miniature))
         yield f"Miniature data ({benchmarks}): a demonstration, not a benchmark result."
-    subsets = sorted({task.subset for task in tasks.values()} - {""})
+    subsets = sorted({task.subset for task in manifest.tasks.values()} - {""})
     if subsets:
         yield (
             f"Subset of the clusters ({', '.join(subsets)}): "
@@ -55,7 +61,7 @@ def _notes_on_protocol(manifest: RunManifest) -> Iterator[str]:
         )
     if manifest.has_unknown_prompts:
         yield "Prompts unknown: comparable with other responses made elsewhere only."
-    if any(task.blind for task in tasks.values()):
+    if any(task.blind for task in manifest.tasks.values()):
         yield "Blind run: prompts without their images or frames."
 
 
@@ -137,6 +143,7 @@ def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
 
 
 def _advice_on_limits(manifest: RunManifest, cut: Sequence[str]) -> str:
+    """Which option raises the token limit at which responses of the tasks in ``cut`` ended."""
     if manifest.has_unknown_prompts:
         return "answers after the cut are lost; raise the limit where the predictions are made"
     option = "max_new_tokens in --model_args"

@@ -30,17 +30,24 @@ UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 
 
 class SubmittedTask:
-    """One task of a run, as it is scored here; the attributes are complete after :meth:`parts`.
+    """One task of a run, scored on this machine; its attributes are complete after :meth:`parts`.
 
-    With ``own``, learned metrics are computed with their models, and nothing that was submitted is
-    used; otherwise the submitted values of learned metrics, and of those that this machine cannot
-    compute, are kept: ``submitted`` names them. ``either`` is whether ``own`` makes no difference.
-    ``responses`` is a hash of all responses, to find copies, ``outcomes`` are those of the samples
-    scored so far. ``questions`` are hashes of the documents by sample id, if they are those of the
-    directory.
+    ``submitted`` names the metrics whose submitted values are kept. ``either`` is whether ``own``
+    makes no difference. ``responses`` is a hash of all responses, to find copies, ``outcomes`` are
+    those of the samples scored so far. ``questions`` are hashes of the documents by sample id, if
+    they are those of the directory.
     """
 
     def __init__(self, task: str, manifest: RunManifest, *, own: bool) -> None:
+        """Nothing is read or scored yet.
+
+        Args:
+            task: the task's name.
+            manifest: the run's manifest, which has the task.
+            own: compute learned metrics with their models, and use nothing that was submitted.
+                Otherwise the submitted values of learned metrics, and of those that this machine
+                cannot compute, are kept.
+        """
         self.spec = load_spec(task)
         self.outcome = Verification()
         self.outcomes: list[Outcome] = []
