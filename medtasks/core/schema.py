@@ -139,6 +139,7 @@ def _message(
     secret: bool,
     source: Mapping[str, Any] | None,
 ) -> str:
+    """What is wrong at these keys and what was expected; without the value if it is ``secret``."""
     kind, text = error["type"], error["msg"].removeprefix("Value error, ")
     place = f"field `{field_name(keys)}`" if keys else "the content"
     if kind == "missing":

@@ -32,9 +32,10 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 class StrictLoader(MarkedLoader):
-    """Refuses keys that are repeated in one mapping, of which YAML keeps the last."""
+    """A YAML loader that refuses a mapping with repeated keys, of which PyYAML keeps the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping; raises `yaml.MarkedYAMLError` at the second of two equal keys."""
         lines: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
@@ -51,8 +52,10 @@ class StrictLoader(MarkedLoader):
 
 
 def read_yaml(path: Path, kind: type[MedtasksError], loader: type[Any] = StrictLoader) -> Any:
-    """The content of a YAML file; an error of this ``kind`` says in one sentence what is wrong
-    where.
+    """The content of a YAML file.
+
+    Raises:
+        kind: the file cannot be read or is not valid; names file and line, and says how to fix it.
     """
     with reading(path, "restore it", kind):
         data = read_regular(path)
@@ -76,6 +79,7 @@ def read_yaml(path: Path, kind: type[MedtasksError], loader: type[Any] = StrictL
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
+    """Line and column of an error, after a comma; empty if they are unknown."""
     mark = error.problem_mark or error.context_mark
     return f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 

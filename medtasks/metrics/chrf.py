@@ -21,11 +21,11 @@ class Chrf(Installed):
 
     Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and
     the matches, ``3 × (6 + word_order)`` numbers. Orders that either side lacks are left out of the
-    average (sacrebleu's effective order); if none is left, the score is 0. ``word_order`` is the
-    highest word n-gram order, 0 for chrF, 2 for chrF++.
+    average (sacrebleu's effective order); if none is left, the score is 0.
     """
 
     def __init__(self, name: str, word_order: int) -> None:
+        """``word_order`` is the highest word n-gram order: 0 for chrF, 2 for chrF++."""
         self.name = name
         self.facts = MetricFacts(
             unit="points",
@@ -92,6 +92,7 @@ def _characters(pairs: Pairs) -> Integers:
 
 
 def _without_space(text: str) -> str:
+    """The characters of a text that are compared."""
     return "".join(text.split())
 
 

@@ -59,6 +59,7 @@ class Stream:
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
+        """Refuses what cannot be true; see `Stream`."""
         if not self.turns:
             raise DataError("a streaming item has no rounds, expected at least one")
         _check_record(self.turns[0])

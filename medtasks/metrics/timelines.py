@@ -58,12 +58,13 @@ def timelines(
 
 
 def _timeline(task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
+    """The timeline of one item, without the model's name."""
     stream = stream_of(turns, task)
     rounds = []
     for turn, sample in zip(turns, item.samples, strict=True):
         rounds.append(_round(turn, sample))
     return Timeline(
-        model="",  # a board knows its name
+        model="",  # only a board has the names of models
         task=task,
         item=item.item_id,
         query_time=stream.query_time,
@@ -74,6 +75,7 @@ def _timeline(task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
 
 
 def _round(turn: Turn, sample: SampleView) -> Round:
+    """One round as it is displayed: a long response is cut off."""
     response = shown(sample.filtered)
     if len(response) > LONGEST_RESPONSE:
         response = response[:LONGEST_RESPONSE] + "…"

@@ -50,11 +50,18 @@ class _ReplyPlace(NamedTuple):
 
 
 class AnswerStore:
-    """Appends replies to the files of the process ``rank``, and reads them when they are needed,
-    also those of earlier, unfinished runs of the command, of whatever process.
+    """The replies to a command's requests on disk: those of this process are appended, and those of
+    all processes and of earlier, unfinished runs of the command are read when they are needed.
+
+    A response is never replaced by a later failure.
     """
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
+        """Locks the files of the process ``rank`` in ``folder``, and indexes all replies there.
+
+        Raises:
+            UsageError: another process holds the lock.
+        """
         self.folder = folder
         self.rank = rank
         self._places: dict[bytes, _ReplyPlace] = {}  # by the key of the request

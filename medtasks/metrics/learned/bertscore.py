@@ -61,9 +61,20 @@ class BertScore(LearnedMetric):
         )
 
     def _load(self, checkpoint: Checkpoint) -> _Encoder:
+        """The checkpoint's model up to the compared layer, and its tokenizer."""
         from transformers import AutoConfig, AutoModel
 
         config = AutoConfig.from_pretrained(str(checkpoint.directory), local_files_only=True)
+        self._require_encoder(config)
+        config.num_hidden_layers = self.layer  # the layers above are never needed
+        model = load_weights(AutoModel, config, checkpoint, optional="pooler")
+        tokenizer = _tokenizer(checkpoint, config)
+        weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
+        weights[tokenizer.sep_token_id] = weights[tokenizer.cls_token_id] = 0.0
+        return _Encoder(model, tokenizer, weights)
+
+    def _require_encoder(self, config: Any) -> None:
+        """Refuse a model with a decoder, or without the compared layer."""
         if getattr(config, "is_encoder_decoder", False):
             raise UsageError(
                 f"{self.model} is an encoder with a decoder, expected an encoder such as "
@@ -74,14 +85,9 @@ class BertScore(LearnedMetric):
             raise UsageError(
                 f"layer {self.layer} of {self.model} does not exist; it has 1 to {layers}"
             )
-        config.num_hidden_layers = self.layer  # the layers above are never needed
-        model = load_weights(AutoModel, config, checkpoint, optional="pooler")
-        tokenizer = _tokenizer(checkpoint, config)
-        weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
-        weights[tokenizer.sep_token_id] = weights[tokenizer.cls_token_id] = 0.0
-        return _Encoder(model, tokenizer, weights)
 
     def _compute(self, loaded: _Encoder, pairs: list[Pair]) -> list[float]:
+        """F1 of each pair, 0 if a text is blank; every distinct text is encoded once."""
         texts: set[str] = set()
         for prediction, reference in pairs:
             texts.update((prediction.strip(), reference.strip()))

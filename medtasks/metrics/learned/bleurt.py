@@ -46,24 +46,28 @@ class Bleurt(LearnedMetric):
         return sign(self.name, model=self._label(), max_tokens=MAX_TOKENS, transformers=version)
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
+        """The checkpoint's model and tokenizer."""
         from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
         where = str(checkpoint.directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
-        if (
-            config.model_type != "bert"
-            or config.num_labels != 1
-            or config.max_position_embeddings < MAX_TOKENS
-        ):
-            raise MedtasksError(
-                f"{self.model} is a {config.model_type} model with {config.num_labels} label(s) and "
-                f"{config.max_position_embeddings} positions, expected bert, 1 label and at least {MAX_TOKENS}; "
-                f"name a BLEURT checkpoint in {self.variable}"
-            )
+        self._require_bleurt(config)
         model = load_weights(BertForSequenceClassification, config, checkpoint)
         return model, AutoTokenizer.from_pretrained(where, local_files_only=True)
 
+    def _require_bleurt(self, config: Any) -> None:
+        """Refuse a checkpoint that is not a BERT regression model for pairs of this length."""
+        positions = config.max_position_embeddings
+        is_regression = config.model_type == "bert" and config.num_labels == 1
+        if not is_regression or positions < MAX_TOKENS:
+            raise MedtasksError(
+                f"{self.model} is a {config.model_type} model with {config.num_labels} label(s) "
+                f"and {positions} positions, expected bert, 1 label and at least {MAX_TOKENS}; "
+                f"name a BLEURT checkpoint in {self.variable}"
+            )
+
     def _compute(self, loaded: tuple[Any, Any], pairs: list[Pair]) -> list[float]:
+        """The rating of each pair; pairs of similar length are in one batch."""
         import torch
 
         model, tokenizer = loaded
