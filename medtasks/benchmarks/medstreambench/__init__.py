@@ -142,6 +142,7 @@ class _Responses(NamedTuple):
 
 
 def _responses(record: MedStreamRecord) -> _Responses:
+    """How the item may be answered: by alerts if it is proactive, otherwise by answers."""
     answer = _first_answer(record)
     if record.temporal_mode == "proactive":
         abstentions = ABSTENTIONS["proactive"]
@@ -167,13 +168,31 @@ def _first_answer(record: MedStreamRecord) -> str:
 def _round_fields(
     record: MedStreamRecord, number: int, turn: MedStreamRound, most: int | None
 ) -> Document:
-    """The fields of one round, with at most so many frames of its window."""
+    """The fields of one round, with at most ``most`` frames of its window."""
     sample_id = record.sample_id
     if record.task_mode == "streaming":
         sample_id = f"{record.sample_id}@{number}"
     target = "; ".join(turn.expected)
     if record.temporal_mode == "proactive" and turn.answerable:
         target = _as_alert(target)
+    return {
+        "sample_id": sample_id,
+        "round": number,
+        "time": turn.time,
+        "window_start": turn.window[0],
+        "window_end": turn.window[1],
+        **_frame_fields(turn, most),
+        "expected": list(turn.expected),
+        "answerable": turn.answerable,
+        "target": target,
+    }
+
+
+def _frame_fields(turn: MedStreamRound, most: int | None) -> Document:
+    """The frames of a round's window, at most ``most`` of them.
+
+    Frames of a video are timestamps in its one file; in a sequence each frame is a file.
+    """
     kept = thin(len(turn.times), most)
     frames: list[int] = []
     media = list(turn.media)
@@ -182,18 +201,10 @@ def _round_fields(
     else:
         media = [media[position] for position in kept]
     return {
-        "sample_id": sample_id,
-        "round": number,
-        "time": turn.time,
-        "window_start": turn.window[0],
-        "window_end": turn.window[1],
         "times": [turn.times[position] for position in kept],
         "frames": frames,
         "media": media,
         "max_frames": most,
-        "expected": list(turn.expected),
-        "answerable": turn.answerable,
-        "target": target,
     }
 
 

@@ -56,6 +56,7 @@ _LAWS = (
 
 
 def _errors(suffix: str = "", mode: str | None = None) -> tuple[Column, ...]:
+    """A column per kind of error, for all items or those of one temporal mode."""
     labels = {
         "miss_rate": ("Missed", HARMS),
         "late_rate": ("Late", HARMS),
@@ -85,8 +86,8 @@ _NOTES = {
     "modes": "As in Table 4 of the paper, whose overall score combines the means of the modes. "
     "The headline score is pooled over items.",
     "laws": "Computed from the same responses. The paper has no formula for early and late "
-    "responses. Our score falls to 0 at 2δ; the alternative, stream length, falls to 0 at the stream's length "
-    "beyond δ. Table 4 is equally consistent with applying equation 10 to all future items, with "
+    "responses. Our score falls to 0 at 2δ; the alternative, stream length, falls to 0 at the "
+    "stream's length beyond δ. Table 4 is equally consistent with applying equation 10 to all future items, with "
     "responsiveness 0 for single-turn items.",
     "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; "
     "positive values are late.",

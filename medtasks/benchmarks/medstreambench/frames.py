@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
@@ -77,16 +78,13 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-
-    def examine(path: str) -> Examined:
-        return _examine(by_path[path], media, path, earlier_videos)
-
     everything = Examined()
     with (
         decoding_threads(place.workers) as pool,
         place.progress_log("videos", KnownVideo) as (earlier, log),
     ):
         earlier_videos = {video.entry.path: video for video in earlier}
+        examine = partial(_examine, by_path, media, earlier_videos)
         for number, examined in enumerate(pool.map(examine, sorted(by_path)), start=1):
             everything.add(examined)
             video = examined.video
@@ -98,12 +96,17 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
 
 
 def _examine(
-    records: Sequence[MedStreamRecord], media: Path, path: str, verified: Mapping[str, KnownVideo]
+    records_by_path: Mapping[str, Sequence[MedStreamRecord]],
+    media: Path,
+    verified: Mapping[str, KnownVideo],
+    path: str,
 ) -> Examined:
-    """The records of one path in the release.
+    """The records of one ``path`` in the release, with the frames that they show.
 
-    A video is read in a child process, because it may crash the decoder.
+    A video is read in a child process, because it may crash the decoder. ``verified`` videos were
+    decoded by an interrupted preparation.
     """
+    records = records_by_path[path]
     name = _find_medium(media, path)
     if name is None:
         fix = "put it there, or give the directory that has it with --media"
@@ -190,6 +193,7 @@ def _timestamps(record: MedStreamRecord) -> set[int]:
 
 
 def _bad_frames(file: Path, index: VideoIndex, bad: Sequence[int]) -> MediaError:
+    """The error of a video with frames, by timestamp, that cannot be decoded."""
     first = float(min(bad) * index.time_base - index.zero)
     number = counted(len(bad), "frame")
     return MediaError(
@@ -199,6 +203,7 @@ def _bad_frames(file: Path, index: VideoIndex, bad: Sequence[int]) -> MediaError
 
 
 def _outside(file: Path, times: Sequence[Fraction], unit: str) -> MediaError:
+    """The error of a video or sequence that does not cover the windows of some records."""
     if not times:
         return MediaError(f"{file}: has no pictures; fetch or copy them again.")
     span = f"from {float(times[0]):.1f} to {float(times[-1]):.1f} {unit}"
@@ -212,13 +217,8 @@ def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Exa
     """The records of a picture, or of its sequence if windows are intervals of frame indices."""
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
-        pictures = [
-            path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES
-        ]
-    except OSError as error:
-        unreadable = MediaError(
-            f"{root / folder}: cannot be read ({error.strerror}); correct its permissions."
-        )
+        pictures = _picture_names(root / folder)
+    except MediaError as unreadable:
         return Examined.without(records, MediaProblem.UNREADABLE, folder, unreadable)
     ordered, numbers = frame_numbers(pictures)
     times = [Fraction(number) for number in numbers]
@@ -226,7 +226,7 @@ def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Exa
     examined = Examined()
     for record in records:
         with_pictures: MedStreamRecord | None
-        if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds):
+        if folder != name and _is_of_instants(record):
             with_pictures = _with_picture(record, name)
         else:
             with_pictures = _with_frames(record, times, files)
@@ -237,6 +237,25 @@ def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Exa
             examined.chosen[record.sample_id] = with_pictures
     _verify_pictures(examined, root)
     return examined
+
+
+def _picture_names(folder: Path) -> list[str]:
+    """The names of the pictures in a directory.
+
+    Raises:
+        MediaError: the directory cannot be read.
+    """
+    try:
+        return [path.name for path in folder.iterdir() if path.suffix.lower() in _PICTURES]
+    except OSError as error:
+        raise MediaError(
+            f"{folder}: cannot be read ({error.strerror}); correct its permissions."
+        ) from error
+
+
+def _is_of_instants(record: MedStreamRecord) -> bool:
+    """Whether every window of the record begins where it ends, so that it shows one picture."""
+    return all(turn.window[0] == turn.window[1] for turn in record.rounds)
 
 
 def _verify_pictures(examined: Examined, root: Path) -> None:
@@ -254,6 +273,7 @@ def _verify_pictures(examined: Examined, root: Path) -> None:
 
 
 def _with_picture(record: MedStreamRecord, name: str) -> MedStreamRecord:
+    """The record with one picture, which all of its rounds show."""
     rounds = [
         turn.model_copy(update={"media": (name,), "times": (turn.window[1],)})
         for turn in record.rounds

@@ -59,21 +59,14 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
             a round's window runs from the query time to its current time; current times increase).
     """
     where = replace(where, record=text_field(row, "sample_id", where))
-    is_open = row.get("question_type") == "open"
-    fields = dict(row)
-    if is_open:  # its answer is the reference
-        fields.pop("answer", None)
-    item = parse_row(ReleasedItem, fields, where)
-    _check_modes(item, where)
+    item = _parse_item(row, where)
     notes: list[str] = []
     if item.task_mode == "streaming":
         rounds = _rounds(parse_row(ReleasedStream, row, where), item, where, notes)
-    elif item.reference.strip():
-        rounds = [_single_turn(parse_row(ReleasedSingleTurn, row, where), item, where)]
     else:
-        field = "reference_answer" if is_open else "answer"
-        raise wrong(where, field, value_or_null(row, field), "a non-empty string")
-    if not is_open and not item.choices:
+        _require_reference(item, row, where)
+        rounds = [_single_turn(parse_row(ReleasedSingleTurn, row, where), item, where)]
+    if item.question_type == "closed" and not item.choices:
         notes.append("closed question without choices")
     return build(
         MedStreamRecord,
@@ -93,6 +86,23 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
         rounds=tuple(rounds),
         **item.model_dump(include=_AS_RELEASED),
     )
+
+
+def _parse_item(row: Mapping[str, Any], where: Where) -> ReleasedItem:
+    """The fields that are not about rounds."""
+    fields = dict(row)
+    if row.get("question_type") == "open":  # its answer is the reference
+        fields.pop("answer", None)
+    item = parse_row(ReleasedItem, fields, where)
+    _check_modes(item, where)
+    return item
+
+
+def _require_reference(item: ReleasedItem, row: Mapping[str, Any], where: Where) -> None:
+    """Refuse a single-turn item without a reference answer."""
+    if not item.reference.strip():
+        field = "reference_answer" if item.question_type == "open" else "answer"
+        raise wrong(where, field, value_or_null(row, field), "a non-empty string")
 
 
 def _check_modes(item: ReleasedItem, where: Where) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from typing_extensions import Unpack
 
-from medtasks.benchmarks.medstreambench.frames import examine_media
+from medtasks.benchmarks.medstreambench.frames import Examined, examine_media
 from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.catalog.records import distinct, tallies
@@ -65,13 +65,41 @@ def prepare_medstream(
             are named), or no record is left.
     """
     references_only = options.get("references_only")
-    if not references_only and (media is None or not media.is_dir()):
-        problem = "is missing" if media is None else f"{media}: not a directory"
-        raise UsageError(
-            f"--media {problem}; give the directory of Stream_Bench/ (or --references-only, which "
-            "is enough for scoring)."
-        )
+    if not references_only:
+        _require_directory(media)
     folder, origin = located(source, HUB, "*.jsonl")
+    records = _read_records(_record_files(folder, source))
+    details = _details(records)
+    root = Path("media")
+    examined = Examined()
+    with Preparation("medstreambench", out, **options) as place:
+        if not references_only and media is not None:
+            root = media.resolve()
+            examined = examine_media(records, root, place)
+            records = [examined.chosen.get(record.sample_id, record) for record in records]
+        left_out = _left_out(records, examined, keep_degenerate=keep_degenerate)
+        if len(left_out) == len(records):
+            fix = f"check --media {media}"
+            if references_only:
+                fix = "keep them with --keep-degenerate"
+            reasons = _reasons(left_out, examined.index)
+            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
+        return place.complete(origin, records, root, examined.index, details, left_out=left_out)
+
+
+def _require_directory(media: Path | None) -> None:
+    """Refuse a media directory that is not named or does not exist."""
+    if media is not None and media.is_dir():
+        return
+    problem = "is missing" if media is None else f"{media}: not a directory"
+    raise UsageError(
+        f"--media {problem}; give the directory of Stream_Bench/ (or --references-only, which "
+        "is enough for scoring)."
+    )
+
+
+def _record_files(folder: Path, source: str) -> list[Path]:
+    """The record files in the directory that ``source`` names, sorted."""
     if not folder.is_dir():
         raise UsageError(
             f"--source {source}: not a directory; give hub, or the directory of the .jsonl files."
@@ -79,30 +107,19 @@ def prepare_medstream(
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise UsageError(f"--source {source}: has no .jsonl file; give the directory that does.")
-    records = _read_records(files)
-    details = _details(records)
-    root = Path("media")
-    index = MediaIndex()
-    left_out: dict[str, str] = {}
-    with Preparation("medstreambench", out, **options) as place:
-        if not references_only and media is not None:
-            root = media.resolve()
-            examined = examine_media(records, root, place)
-            index = examined.index
-            for sample_id, unusable in examined.left_out.items():
-                left_out[sample_id] = unusable.value
-            records = [examined.chosen.get(record.sample_id, record) for record in records]
-        if not keep_degenerate:
-            for record in records:
-                if record.degenerate:
-                    left_out[record.sample_id] = "degenerate"
-        if len(left_out) == len(records):
-            fix = f"check --media {media}"
-            if references_only:
-                fix = "keep them with --keep-degenerate"
-            reasons = _reasons(left_out, index)
-            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
-        return place.complete(origin, records, root, index, details, left_out=left_out)
+    return files
+
+
+def _left_out(
+    records: Sequence[MedStreamRecord], examined: Examined, *, keep_degenerate: bool
+) -> dict[str, str]:
+    """Why records are left out, by sample id: because of their media, or as degenerate."""
+    reasons = {sample_id: problem.value for sample_id, problem in examined.left_out.items()}
+    if not keep_degenerate:
+        for record in records:
+            if record.degenerate:
+                reasons[record.sample_id] = "degenerate"
+    return reasons
 
 
 def _read_records(files: Sequence[Path]) -> list[MedStreamRecord]:
@@ -122,6 +139,7 @@ def _read_records(files: Sequence[Path]) -> list[MedStreamRecord]:
 
 
 def _task_of(record: MedStreamRecord) -> tuple[str, str]:
+    """What identifies a record's upstream task: names of tasks are unique within a dataset."""
     return record.dataset, record.source_task
 
 

@@ -62,6 +62,7 @@ def overall_table4(totals: Array, *, zeros: bool) -> Array:
 
 
 def _overall_metric(name: str, *, zeros: bool, headline: int = 0) -> ItemScore:
+    """The metric of `overall_table4`; ``choices`` are the parts of its signature."""
     choices = {
         "single_turn": f"responsiveness-{'0' if zeros else 'left-out'}",
         "mean": "modes-by-items",

@@ -114,6 +114,7 @@ def _read_alert(filtered: str) -> _Response:
 
 
 def _read_answer(filtered: str, options: Sequence[str]) -> _Response:
+    """What an answer says; to select an option that means *unanswerable* is to abstain."""
     status = answerability_status(filtered)
     selects_refusal = any(
         closed_answer_matches(filtered, (refusal,), options)
