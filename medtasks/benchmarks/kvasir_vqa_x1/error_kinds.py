@@ -84,6 +84,10 @@ def read_answer(
 
 
 def _read_count(name: str, text: str, *, only: bool) -> ClassReading:
+    """How many findings of a class there are, or that it is not said.
+
+    A class with labels is also read by the one label that the answer names.
+    """
     said = said_of(text, NAMES[name])
     count = count_of(text, NAMES[name], only=only)
     patterns = list(_WITH_LABELS.get(name, {}).values())
@@ -100,29 +104,31 @@ def _read_count(name: str, text: str, *, only: bool) -> ClassReading:
 
 
 def _read_presence(name: str, text: str, *, only: bool, further: tuple[str, ...]) -> ClassReading:
+    """Whether there are findings of a class: what is said of its labels, or of the class itself."""
     patterns = dict(_LABELS.get(name, _WITH_LABELS.get(name, {})))
     for label in further:
         patterns[label] = re.escape(label)
-    named, denied = set(), set()
-    unclear = False
-    for label, pattern in patterns.items():
-        said_of_label = said_of(text, pattern)
-        if said_of_label == "present":
-            named.add(label)
-        elif said_of_label == "absent":
-            denied.add(label)
-        elif said_of_label == "unclear":
-            unclear = True
+    labels_by_said = _labels_by_said(patterns, text)
+    named = labels_by_said["present"]
+    denied = labels_by_said["absent"]
     if named:
-        return ClassReading("present", frozenset(named))
+        return ClassReading("present", named)
     said = said_of(text, NAMES[name])
-    if said != "present" and unclear:
+    if said != "present" and labels_by_said["unclear"]:
         return ClassReading("unclear")
     if said == "silent" and patterns and name in _DENIED_BY_NORMAL and _calls_all_normal(text):
         said = "absent"
     if said == "silent" and only and not denied:
         said = bare_answer(text)
-    return ClassReading(said, denied=frozenset(denied))
+    return ClassReading(said, denied=denied)
+
+
+def _labels_by_said(patterns: Mapping[str, str], text: str) -> dict[Said, frozenset[str]]:
+    """The labels by what the text says about each; ``patterns`` are by label."""
+    labels: dict[Said, set[str]] = {"present": set(), "absent": set(), "unclear": set()}
+    for label, pattern in patterns.items():
+        labels.setdefault(said_of(text, pattern), set()).add(label)
+    return {said: frozenset(members) for said, members in labels.items()}
 
 
 def _calls_all_normal(text: str) -> bool:
@@ -219,6 +225,7 @@ def _count_cases(name: str, count: int | None, gold: int) -> Iterator[Case]:
 
 
 def _presence_cases(name: str, statements: _Statements) -> Iterator[Case]:
+    """The cases of statements on a class: on findings that are there, and on those that are not."""
     every = list(statements.there)
     for said in statements.there:
         yield Case("sensitivity", said == "present", name)

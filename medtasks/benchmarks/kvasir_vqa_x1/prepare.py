@@ -7,10 +7,11 @@ are in a directory, or on the hub.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,16 +80,16 @@ def prepare_kvasir(
         missing = pictures.missing(img_ids)
         if missing and folder is not None:
             pictures.take_from_folder(folder, missing, fetchable=images is None)
-        addresses = pictures.addresses_of(pictures.missing(img_ids)) if images is None else {}
+        addresses: dict[str, str] = {}
+        if images is None:
+            addresses = pictures.addresses_of(pictures.missing(img_ids))
         pictures.fetch(addresses)
         missing = pictures.missing(img_ids)
         if missing and folder is None and origin.kind == "hub":
-            dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
-            pictures.take_from_tables([*dataset.rglob("*.parquet")], missing)
+            commit = pictures.take_from_hub(missing)
             origin = origin.model_copy(update={"images": f"{HUB_PICTURES}@{commit}"})
-
-        nowhere = not pictures.names and not addresses and pictures.root != folder
-        if missing and nowhere and images is None:
+        has_source = pictures.names or addresses or pictures.root == folder
+        if missing and images is None and not has_source:
             raise UsageError(
                 f"{origin.name}: its rows have no pictures, nor has images/ beside them or the "
                 "image dataset; give the directory of <img_id>.jpg with --images DIR."
@@ -123,6 +124,7 @@ def _read_records(pictures: _Pictures) -> list[KvasirRecord]:
 
 
 def _with_picture(record: KvasirRecord, names: Mapping[str, str]) -> KvasirRecord:
+    """The record with the file of its picture, if the picture was found."""
     media = names.get(record.img_id, record.media[0])
     return record.model_copy(update={"media": (media,)})
 
@@ -216,6 +218,12 @@ class _Pictures:
                 if not remaining:
                     return
 
+    def take_from_hub(self, missing: AbstractSet[str]) -> str | None:
+        """Take ``missing`` pictures from the image dataset on the hub; returns its commit."""
+        dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
+        self.take_from_tables([*dataset.rglob("*.parquet")], missing)
+        return commit
+
     def fetch(self, addresses: Mapping[str, str]) -> None:
         """Fetch the pictures that no interrupted preparation has fetched."""
         with self.place.progress_log("fetched", _Fetched) as (earlier, log):
@@ -225,14 +233,20 @@ class _Pictures:
             remaining = {
                 img_id: url for img_id, url in addresses.items() if img_id not in self.names
             }
-
-            def keep(img_id: str, data: bytes) -> None:
-                url = remaining[img_id]
-                self.keep(img_id, data, Where(url, 1))
-                name = self.names[img_id]
-                log(_Fetched(img_id=img_id, url=url, name=name, bytes=len(data)))
-
+            keep = partial(self._keep_fetched, remaining, log)
             self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
+
+    def _keep_fetched(
+        self,
+        addresses: Mapping[str, str],
+        log: Callable[[_Fetched], None],
+        img_id: str,
+        data: bytes,
+    ) -> None:
+        """Keep a picture that was fetched from its address, and log it."""
+        url = addresses[img_id]
+        self.keep(img_id, data, Where(url, 1))
+        log(_Fetched(img_id=img_id, url=url, name=self.names[img_id], bytes=len(data)))
 
     def _is_kept(self, picture: _Fetched) -> bool:
         """Whether the file of a picture that was fetched earlier is whole."""

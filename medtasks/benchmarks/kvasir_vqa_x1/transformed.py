@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -104,33 +105,29 @@ def _write_pictures(
             variant = _Variant(img_id=img_id, variant=number, original=checksums[path])
             requested.append(variant)
     _write_variants(place, media, requested, originals)
-    names = {variant.name for variant in requested}
-    for img_id, path in originals.items():
-        name = original_name(img_id)
-        names.add(name)
-        (media / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, media / name)
+    names = {variant.name for variant in requested} | _copy_originals(media, originals)
     index = place.index(media, names)
     if index.errors:
         raise next(iter(index.errors.values()))
     return index
 
 
+def _copy_originals(media: Path, originals: Mapping[str, Path]) -> set[str]:
+    """Copy the original pictures below ``media``; returns the names of the copies."""
+    names: set[str] = set()
+    for img_id, path in originals.items():
+        name = original_name(img_id)
+        names.add(name)
+        (media / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, media / name)
+    return names
+
+
 def _write_variants(
     place: Preparation, media: Path, requested: Sequence[_Variant], originals: Mapping[str, Path]
 ) -> None:
     """Write the perturbed pictures that no interrupted preparation has written."""
-
-    def write(variant: _Variant) -> _Variant:
-        path = media / variant.name
-        original = originals[variant.img_id]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = read_picture(original)
-        path.write_bytes(
-            perturbed_png(data, str(original), variant.seed, variant.img_id, variant.variant)
-        )
-        return variant
-
+    write = partial(_write_variant, media, originals)
     with (
         decoding_threads(place.workers) as pool,
         place.progress_log("perturbed", _Variant) as (earlier, log),
@@ -141,3 +138,15 @@ def _write_variants(
             log(variant)
             if place.progress is not None:
                 place.progress(number, len(missing))
+
+
+def _write_variant(media: Path, originals: Mapping[str, Path], variant: _Variant) -> _Variant:
+    """Write one perturbed picture below ``media``; returns the variant."""
+    path = media / variant.name
+    original = originals[variant.img_id]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = read_picture(original)
+    path.write_bytes(
+        perturbed_png(data, str(original), variant.seed, variant.img_id, variant.variant)
+    )
+    return variant

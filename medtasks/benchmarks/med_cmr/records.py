@@ -146,13 +146,9 @@ def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCm
     choices: dict[str, str] = {}
     prefixed = 0
     if kind == "mcq":
-        for letter in OPTIONS:
-            text = str(getattr(parsed, letter)).strip()
-            own_letter = _OWN_LETTER.match(text)
-            if own_letter is not None and own_letter["letter"] == letter:
-                text = text[own_letter.end() :]
-                prefixed += 1
-            choices[letter] = text
+        texts = {letter: str(getattr(parsed, letter)).strip() for letter in OPTIONS}
+        choices = {letter: _without_letter(text, letter) for letter, text in texts.items()}
+        prefixed = sum(choices[letter] != text for letter, text in texts.items())
     return build(
         MedCmrRecord,
         where,
@@ -166,6 +162,14 @@ def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCm
         prefixed=prefixed,
         **parsed.model_dump(exclude={"index", "image_path", *_OPTION_FIELDS}),
     )
+
+
+def _without_letter(text: str, letter: str) -> str:
+    """An option's text without its own letter, such as *A.*, if it begins with it."""
+    prefix = _OWN_LETTER.match(text)
+    if prefix is not None and prefix["letter"] == letter:
+        return text[prefix.end() :]
+    return text
 
 
 def prepare_med_cmr(
