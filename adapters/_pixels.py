@@ -54,14 +54,17 @@ Join = Callable[[list[Any]], Any]
 
 
 def _one_below_the_other(values: list[Any]) -> Any:
+    """Join tensors with a row for each picture or tile."""
     return torch.cat(values)
 
 
 def _side_by_side(values: list[Any]) -> Any:
+    """Join tensors of one row, with a column for each picture."""
     return torch.cat(values, dim=1)
 
 
 def _in_one_list(values: list[Any]) -> Any:
+    """Join lists with an entry for each picture."""
     joined: list[Any] = []
     for value in values:
         joined.extend(value)
@@ -112,16 +115,22 @@ class OncePerPicture:
             self._joins = _joins_by_name(self._inner, settings)
             self._is_tested = True
         pictures = make_flat_list_of_images(images)
-        parts = [pictures] if self._joins is None else [[picture] for picture in pictures]
-        self.latest = [self._prepared(part, settings) for part in parts]
+        if self._joins is None:
+            self.latest = [self._prepared(pictures, settings)]
+        else:
+            self.latest = [self._prepared([picture], settings) for picture in pictures]
         self._kept.trim([media.content_hash for media in self.latest])
+        return self._joined_inputs()
+
+    def _joined_inputs(self) -> Any:
+        """The inputs of the prompt, of the type that the image processor returns."""
         first = self.latest[0].inputs
         inputs_type: Any = type(first)
-        values = dict(first)  # a copy: processors remove entries
-        if self._joins is not None and len(self.latest) > 1:
-            values = {}
-            for name, join in self._joins.items():
-                values[name] = join([media.inputs[name] for media in self.latest])
+        if self._joins is None or len(self.latest) == 1:
+            return inputs_type(dict(first))  # a copy: processors remove entries
+        values: dict[str, Any] = {}
+        for name, join in self._joins.items():
+            values[name] = join([media.inputs[name] for media in self.latest])
         return inputs_type(values)
 
     def _prepared(self, pictures: list[Any], settings: Mapping[str, Any]) -> Media:

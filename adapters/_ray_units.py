@@ -72,6 +72,7 @@ def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> li
 
 
 def _media_order(request: ChatRequest) -> tuple[Any, ...]:
+    """A sort key by which requests that share media are adjacent."""
     return request.media, request.item_id, request.task, request.sample_id, request.repeat
 
 
@@ -124,6 +125,7 @@ def _decoded_messages(messages: list[dict[str, Any]] | Exception, _: Any) -> lis
 
 
 def _decoded_part(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a message with its picture decoded."""
     picture = part.get("url")
     if isinstance(picture, EncodedPicture):
         return {**part, "url": picture.image}

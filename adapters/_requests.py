@@ -59,10 +59,10 @@ def read_documents(
     columns = [name for name in rows.column_names if name in names]
     if not columns:
         return [{} for _ in numbers]
-    values_by_column = rows.select_columns(columns)[list(numbers)]
+    values_of_column = rows.select_columns(columns)[list(numbers)]
     documents: list[dict[str, Any]] = []
-    for values in zip(*(values_by_column[name] for name in columns), strict=True):
-        documents.append(dict(zip(columns, values, strict=True)))
+    for place in range(len(numbers)):
+        documents.append({name: values_of_column[name][place] for name in columns})
     return documents
 
 

@@ -88,6 +88,7 @@ class GenerationSettings(BackEndSettings):
 
     @property
     def sampling(self) -> bool:
+        """Whether tokens are drawn, not searched."""
         return self.temperature > 0
 
 
@@ -122,6 +123,7 @@ def read_settings(
 
 
 def _stop_strings(until: Any) -> list[Any]:
+    """The stop strings in a setting that is one string or several, without empty ones."""
     if not until:
         return []
     stops = [until] if isinstance(until, str) else until

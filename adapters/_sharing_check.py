@@ -15,7 +15,7 @@ from ._reading import Prompt
 from ._shared_prefix import SharedPrefix
 from ._token_budget import is_out_of_memory
 
-TRIED = 4
+COMPARED_TOKENS = 4
 """Tokens whose scores are compared with and without sharing, once per kind of batch."""
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
 """Largest allowed difference, relative to the largest score.
@@ -57,10 +57,10 @@ def fault_of_sharing(
 
     ``inputs_alone`` are the inputs of each prompt in a batch of its own.
     """
-    alone = [decoder.scores(inputs, TRIED) for inputs in inputs_alone]
+    alone = [decoder.scores(inputs, COMPARED_TOKENS) for inputs in inputs_alone]
     try:
         inputs, _ = shared.inputs(prompts, padding)
-        tokens, scores = decoder.scores(inputs, TRIED)
+        tokens, scores = decoder.scores(inputs, COMPARED_TOKENS)
     except Exception as error:  # an untested model class may raise anything
         if is_out_of_memory(error):
             raise

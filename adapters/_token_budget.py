@@ -14,10 +14,10 @@ from medtasks.runs.replies import Reply
 from ._reading import Prompt
 
 SHARE = 0.25
-"""Of free memory, for keys and values; their copies, activations and scores need the rest."""
+"""Share of free memory for keys and values; their copies, activations and scores need the rest."""
 LEAST, MOST = 2_048, 65_536
 """Limits of the tokens in a batch, whatever the free memory."""
-CALM = 64
+GROW_AFTER = 64
 """Batches without running out of memory after which larger ones are tried again."""
 TYPICAL_ANSWER = 512
 """Tokens of an answer for which a batch has room; more from the first longer one on.
@@ -30,7 +30,7 @@ be many times smaller.
 class TokenBudget:
     """The number of ``tokens`` that a batch may have, prompts and answers together.
 
-    It begins with ``most``, is halved when memory runs out, and grows again after `CALM` batches.
+    It begins with ``most``, is halved when memory runs out, and grows again after `GROW_AFTER` batches.
     """
 
     def __init__(self, most: int) -> None:
@@ -63,9 +63,9 @@ class TokenBudget:
         return prompts
 
     def count_success(self) -> None:
-        """Count a batch that fitted; after `CALM` of them, try batches of twice the size."""
+        """Count a batch that fitted; after `GROW_AFTER` of them, try batches of twice the size."""
         self._batches_since_failure += 1
-        if self._batches_since_failure % CALM == 0:
+        if self._batches_since_failure % GROW_AFTER == 0:
             self.tokens = min(2 * self.tokens, self._most)
 
     def halve(self, used: int) -> None:

@@ -15,7 +15,7 @@ from medtasks.harness.model_facts import adapter_facts, fingerprint_of
 from ._settings import Count, GeneratingArguments
 
 MOST_PICTURES = 64
-"""Per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames."""
+"""Pictures in a prompt by default: vLLM needs a limit in advance, and windows have 64 frames."""
 
 
 class VLLMArguments(GeneratingArguments):

@@ -13,7 +13,7 @@ import functools
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from itertools import count, islice
@@ -113,9 +113,7 @@ class MedtasksRay(MedtasksAdapter):
         self._usage: dict[Any, dict[str, int]] = {}
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
 
-        actor = self._ray.remote(num_gpus=gpus, num_cpus=settings.cpus)(Replica)
-        engine = f"{settings.engine.__module__}.{settings.engine.__qualname__}"
-        self._new_replica = functools.partial(actor.remote, engine, settings.model_extra or {})
+        self._new_replica = self._replica_factory(gpus)
         self._idle: list[Any] = []
         # the replica and its unit, by Ray's reference to their result
         self._running: dict[Any, tuple[Any, Unit]] = {}
@@ -138,6 +136,13 @@ class MedtasksRay(MedtasksAdapter):
         if settings.address is None:
             refuse_too_many_replicas(settings.replicas, gpus, settings.cpus, resources)
         return gpus
+
+    def _replica_factory(self, gpus: float) -> Callable[[], Any]:
+        """A function that has Ray create a replica of the engine with so many GPUs."""
+        settings = self._arguments
+        actor = self._ray.remote(num_gpus=gpus, num_cpus=settings.cpus)(Replica)
+        engine = f"{settings.engine.__module__}.{settings.engine.__qualname__}"
+        return functools.partial(actor.remote, engine, settings.model_extra or {})
 
     def _wait_for_first_replica(self) -> None:
         """Return once a replica has loaded its model; report twice a minute that none has."""

@@ -30,7 +30,7 @@ from ._vllm_engine import (
 
 PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once; prepared, they have some 10 MB each."""
-NAMED = 128
+MOST_RECORDED = 128
 """Most tokens whose log-probabilities vLLM returns at every step; five letters have about 100."""
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
@@ -169,7 +169,7 @@ class MedtasksVLLM(GeneratingAdapter):
         if not tokens:
             return {"logprobs": 0}  # only that of each generated token
         # tokenizers number frequent tokens first, so this leaves out the rarest
-        return {"logprob_token_ids": tokens[:NAMED]}
+        return {"logprob_token_ids": tokens[:MOST_RECORDED]}
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
         """The reply in vLLM's output for a request, with probabilities and numbers of tokens."""

@@ -216,7 +216,6 @@ class MedtasksVLM(GeneratingAdapter):
         replies: list[Reply] = []
         for prompt, (reply, is_tied), reused_tokens in zip(prompts, decoded, reused, strict=True):
             if is_tied and rounding_may_decide:
-                self._usage["ties_decided_alone"] += 1
                 reply, reused_tokens = self._reply_alone(prompt, settings), 0
             replies.append(
                 replace(
@@ -229,7 +228,8 @@ class MedtasksVLM(GeneratingAdapter):
         return replies
 
     def _reply_alone(self, prompt: Prompt, settings: GenerationSettings) -> Reply:
-        """The reply to a prompt in a batch of its own, computed from the start."""
+        """The reply to a prompt with a tie, in a batch of its own and computed from the start."""
+        self._usage["ties_decided_alone"] += 1
         inputs = self._inputs_from_the_start([prompt])
         [(reply, _)] = self._decoder.decode(inputs, [prompt.options], settings)
         return reply

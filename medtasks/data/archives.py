@@ -56,6 +56,7 @@ def check_published(
 
 
 def _not_published(path: Path, actual: str, expected: str) -> DataError:
+    """The error of an archive that differs from the published one in size or hash."""
     return DataError(
         f"{path}: is not the published archive: {actual}, expected {expected}; "
         "fetch it again, or accept it with --allow-other-archive."

@@ -47,15 +47,7 @@ def fetch_pictures(
     Raises:
         DataError: the server is unreachable, refuses access, or may not be asked offline.
     """
-    import httpx
-
-    client = httpx.Client(
-        # pictures are compressed already, and a compressed transfer could decompress without bound
-        headers={"Accept-Encoding": "identity", "User-Agent": "medtasks"},
-        limits=httpx.Limits(max_connections=WORKERS),
-        timeout=SILENCE,
-        follow_redirects=True,
-    )
+    client = _new_client()
     failed: dict[str, MediaError] = {}
     fetcher = _PictureFetcher(client, urls, keep)
     with client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
@@ -70,6 +62,19 @@ def fetch_pictures(
             fetcher.stop.set()
             pool.shutdown(cancel_futures=True)
     return failed
+
+
+def _new_client() -> Client:
+    """A client with as many connections as there are threads."""
+    import httpx
+
+    return httpx.Client(
+        # pictures are compressed already, and a compressed transfer could decompress without bound
+        headers={"Accept-Encoding": "identity", "User-Agent": "medtasks"},
+        limits=httpx.Limits(max_connections=WORKERS),
+        timeout=SILENCE,
+        follow_redirects=True,
+    )
 
 
 class _PictureFetcher:

@@ -22,7 +22,7 @@ _EXPANSION = 100
 It applies to columns that exceed the limit of a picture.
 """
 _SOME_ROWS = 1_000_000
-"""The number of rows up to which it is not compared with the size of the file."""
+"""So many rows are accepted whatever the size of the file."""
 
 _UNREADABLE = (
     OSError,

@@ -150,6 +150,7 @@ def _require_object(row: Any, where: Where) -> dict[str, Any]:
 
 
 def _empty_file(file: str) -> DataError:
+    """The error of a JSON file without objects."""
     return DataError(
         f"{file}: the file is empty, expected at least one JSON object; fetch it again."
     )

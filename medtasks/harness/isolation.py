@@ -25,7 +25,7 @@ def isolated(
     Raises:
         UsageError: ``answer`` raises one: it ends the run.
     """
-    failures = Counter[str]()
+    failures = Counter[str]()  # in a row, by task
     for batch in batches:
         parts = [batch]
         while parts:
@@ -43,12 +43,18 @@ def isolated(
                 continue
             if reason:
                 replies = [Reply.failure(reason)]
-            for request, reply in zip(part, replies, strict=True):
-                if reply.failed is None:
-                    failures[request.task] = 0
-                else:
-                    failures[request.task] += 1
-            yield list(zip(part, replies, strict=True))
+            answered = list(zip(part, replies, strict=True))
+            _count_failures(failures, answered)
+            yield answered
+
+
+def _count_failures(failures: Counter[str], answered: Iterable[tuple[Any, Reply]]) -> None:
+    """Update each task's number of failures in a row."""
+    for request, reply in answered:
+        if reply.failed is None:
+            failures[request.task] = 0
+        else:
+            failures[request.task] += 1
 
 
 def _replies_or_reason(

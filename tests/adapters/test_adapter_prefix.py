@@ -184,7 +184,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on(
     assert too_large == [8, 4]
     assert max(sizes[sizes.index(4) + 1 :]) <= 3  # later batches are small from the beginning
     sizes.clear()
-    monkeypatch.setattr(token_budget, "CALM", 3)
+    monkeypatch.setattr(token_budget, "GROW_AFTER", 3)
     model.replies(bench.task("more", questions(12)))
     assert max(sizes) > 3  # after so many batches, larger ones are tried again
 

@@ -22,6 +22,7 @@ class ForeignFormat:
 
 
 def _foreign(name: str, begins: bytes, fix: str) -> ForeignFormat:
+    """A format whose files begin with a match of the pattern ``begins``, in any case."""
     return ForeignFormat(name, re.compile(begins, re.DOTALL | re.IGNORECASE), fix)
 
 
@@ -96,6 +97,7 @@ def foreign_video(head: bytes) -> ForeignFormat | None:
 
 
 def _first_match(formats: tuple[ForeignFormat, ...], head: bytes) -> ForeignFormat | None:
+    """The first of ``formats`` whose files begin like ``head``."""
     for candidate in formats:
         if candidate.begins.match(head[:HEAD]):
             return candidate

@@ -30,7 +30,7 @@ _ANY_ORDER = frozenset(("h264", "hevc", "vvc"))
 _MOST_BITS = 14
 """Bits per value up to which a pixel format states which value is white.
 
-16 bits may hold values of fewer.
+Values of 16 bits may have fewer significant bits.
 """
 
 
