@@ -1,11 +1,10 @@
-"""Sign-flip tests: how likely a sum is as far from 0 if each difference could have had the other
-sign.
-"""
+"""Sign-flip tests: p-values of sums of differences, each as likely to have the other sign."""
 
 from __future__ import annotations
 
 import math
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,22 +92,51 @@ def exact_share(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> 
     """
     if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
         return None
-    sums = [np.zeros(1), np.zeros(1)]
-    chances = [np.ones(1), np.ones(1)]
+    halves = _sums_of_halves(sizes, times)
+    if halves is None:
+        return None
+    first, second = halves
+    order = np.argsort(second.sums, kind="stable")
+    # element i: the chance of the i-th smallest sum of the second half, or of a larger one
+    chance_from = np.append(np.cumsum(second.chances[order][::-1])[::-1], 0.0)
+    slack = 10.0**-FLIP_DIGITS * float((sizes * times).sum())  # ties stay ties despite rounding
+    least_partners = np.searchsorted(second.sums[order], observed - slack - first.sums)
+    return 2 * float((first.chances * chance_from[least_partners]).sum())
+
+
+class _SignedSums(NamedTuple):
+    """The sums ``(n,)`` of some differences under their sign assignments, and the chance ``(n,)``
+    of each.
+    """
+
+    sums: Array
+    chances: Array
+
+    def extended(self, size: float, count: int) -> _SignedSums:
+        """The sums with ``count`` further differences of one ``size``, of which 0, 1, … are
+        negative.
+        """
+        negative = np.arange(count + 1)
+        sums = np.add.outer(self.sums, size * (count - 2 * negative)).ravel()
+        chances = np.multiply.outer(self.chances, _coin_chances(count)).ravel()
+        return _SignedSums(sums, chances)
+
+
+def _sums_of_halves(
+    sizes: Array, times: npt.NDArray[np.int64]
+) -> tuple[_SignedSums, _SignedSums] | None:
+    """The sums of two halves of the differences, about equally many; None if there are more than
+    `POINTS` of a half.
+    """
+    halves = [_SignedSums(np.zeros(1), np.ones(1)), _SignedSums(np.zeros(1), np.ones(1))]
     for place in np.argsort(-times, kind="stable").tolist():
         size, count = float(sizes[place]), int(times[place])
-        half = int(len(sums[0]) > len(sums[1]))
-        if len(sums[half]) * (count + 1) > POINTS:
+        smaller = int(len(halves[0].sums) > len(halves[1].sums))
+        if len(halves[smaller].sums) * (count + 1) > POINTS:
             return None
-        flipped = np.arange(count + 1)
-        sums[half] = np.add.outer(sums[half], size * (count - 2 * flipped)).ravel()
-        chances[half] = np.multiply.outer(chances[half], _coin_chances(count)).ravel()
-    order = np.argsort(sums[1], kind="stable")
-    sums_reached = sums[1][order]
-    chance_from = np.append(np.cumsum(chances[1][order][::-1])[::-1], 0.0)
-    slack = 10.0**-FLIP_DIGITS * float((sizes * times).sum())  # ties stay ties despite rounding
-    firsts = np.searchsorted(sums_reached, observed - slack - sums[0])
-    return 2 * float((chances[0] * chance_from[firsts]).sum())
+        halves[smaller] = halves[smaller].extended(size, count)
+    first, second = halves
+    return first, second
 
 
 def _coin_chances(count: int) -> Array:
@@ -132,8 +160,6 @@ def saddlepoint_share(sizes: Array, times: npt.NDArray[np.int64], observed: floa
     observed - K(s)))`` and ``u = s·sqrt(K''(s))`` (Lugannani and Rice 1980; Robinson 1982). The
     arguments are those of `exact_share`.
     """
-    from scipy.special import ndtr
-
     if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
         return 0.0  # all clusters agree: the smallest possible p-value
     steps = sizes / sizes[0]
@@ -143,19 +169,27 @@ def saddlepoint_share(sizes: Array, times: npt.NDArray[np.int64], observed: floa
     if observed <= 0:
         return 1.0
     spread = math.sqrt(float((times * sizes**2).sum()))
-    size, target = sizes / spread, observed / spread
+    return 2 * _saddlepoint_tail(sizes / spread, times, observed / spread)
+
+
+def _saddlepoint_tail(size: Array, times: npt.NDArray[np.int64], target: float) -> float:
+    """One tail of `saddlepoint_share`, of differences whose squares sum to 1."""
+    from scipy.special import ndtr
+
     point = _saddlepoint(size, times, target)
     tilts = point * size
-    decay = np.exp(-2 * tilts)  # log cosh and 1 / cosh², which would overflow, are made of it
+    # of cosh x, which would overflow: log cosh x = x + log(1 + e^-2x) - log 2, and
+    # 1 / cosh² x = 4 e^-2x / (1 + e^-2x)²
+    decay = np.exp(-2 * tilts)
     cumulant = float((times * (tilts + np.log1p(decay) - math.log(2))).sum())
     curvature = float((times * size**2 * 4 * decay / (1 + decay) ** 2).sum())
-    root = math.sqrt(max(0.0, 2 * (point * target - cumulant)))
-    slope = point * math.sqrt(curvature)
-    tail = float(ndtr(-root))
-    if root > 1e-3:  # below, both terms are the same number, whose difference is rounding
-        density = math.exp(-(root**2) / 2) / math.sqrt(2 * math.pi)
-        tail += density * (1 / slope - 1 / root)
-    return 2 * tail
+    w = math.sqrt(max(0.0, 2 * (point * target - cumulant)))
+    u = point * math.sqrt(curvature)
+    tail = float(ndtr(-w))
+    if w > 1e-3:  # below, 1/u and 1/w are equal but for rounding
+        density = math.exp(-(w**2) / 2) / math.sqrt(2 * math.pi)
+        tail += density * (1 / u - 1 / w)
+    return tail
 
 
 def _saddlepoint(size: Array, times: npt.NDArray[np.int64], target: float) -> float:
