@@ -17,7 +17,7 @@ counted separately). The rules:
    text (``B. forceps``, ``forceps (B)``). A letter whose text contradicts it selects nothing.
    Letters are A, B, C … in the order of choices.
 5. Texts take precedence over letters; if a choice is itself a single letter, letters select
-nothing.
+   nothing.
 6. For several answers, selections are joined by comma, semicolon, slash, *and*, ``&``, line breaks
    or bullets; the longest choice texts are matched first, so a choice may contain such a separator.
    Sets must be equal.
@@ -58,7 +58,7 @@ _KEYS = (
     "selection",
 )
 
-_Read = Callable[[str], "frozenset[int] | None"]
+_Reader = Callable[[str], "frozenset[int] | None"]
 """The options that a text selects; None if it is not a selection."""
 
 
@@ -82,7 +82,7 @@ def closed_answer_matches(
     return _selected(response, options.several if several else options.single) == expected
 
 
-def _selected(response: str, read: _Read) -> frozenset[int] | None:
+def _selected(response: str, read: _Reader) -> frozenset[int] | None:
     """The options the reply selects, read by ``read`` (rules 1 to 3)."""
     reply = reply_text(response)
     if reply == "[empty]":
@@ -94,8 +94,8 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
     text = without_confidence(text)
     labelled = _labelled_selections(text, read)
     if not labelled:
-        return _lines(text, read, at_end=True)
-    return _decided(labelled)
+        return _selection_of_lines(text, read, at_end=True)
+    return _decisive_selection(labelled)
 
 
 class _Rank(IntEnum):
@@ -113,8 +113,10 @@ class _Labelled(NamedTuple):
     selection: frozenset[int] | None
 
 
-def _labelled_selections(text: str, read: _Read) -> list[_Labelled]:
-    """What each label introduces, up to the next one; labels without any content are left out."""
+def _labelled_selections(text: str, read: _Reader) -> list[_Labelled]:
+    """What the text after each label, up to the next one, selects; labels before blank text are
+    left out.
+    """
     labels = [label for label in _LABEL.finditer(text) if _is_label(label)]
     ends = [label.start() for label in labels[1:]]
     ends.append(len(text))
@@ -122,28 +124,27 @@ def _labelled_selections(text: str, read: _Read) -> list[_Labelled]:
     for label, end in zip(labels, ends, strict=False):
         introduced = text[label.end() : end]
         if has_content(introduced):
-            selection = _lines(introduced, read, at_end=False)
-            labelled.append(_Labelled(_rank(label), selection))
+            selection = _selection_of_lines(introduced, read, at_end=False)
+            labelled.append(_Labelled(_rank_of_label(label), selection))
     return labelled
 
 
 def _is_label(match: re.Match[str]) -> bool:
-    """Whether it is a label: one that is followed by a line break has nothing before it in its
-    line.
-    """
+    """Whether a match is a label: if a line break follows, it must be the first word in its line."""
     if not match["above"]:
         return True
     before = match.string[max(0, match.start() - 12) : match.start()].rpartition("\n")[2]
     return not any(character.isalnum() for character in before)
 
 
-def _rank(label: re.Match[str]) -> _Rank:
+def _rank_of_label(label: re.Match[str]) -> _Rank:
+    """Final, or labelled by a sign or a line of its own, or said in a sentence."""
     if not (label["sign"] or label["colon"] or label["above"]):
         return _Rank.SAID
     return _Rank.FINAL if label["final"] else _Rank.LABELLED
 
 
-def _decided(labelled: Sequence[_Labelled]) -> frozenset[int] | None:
+def _decisive_selection(labelled: Sequence[_Labelled]) -> frozenset[int] | None:
     """The selection of the last label of the highest rank; None if another one of its rank, or a
     later one, selects something else.
     """
@@ -158,9 +159,9 @@ def _decided(labelled: Sequence[_Labelled]) -> frozenset[int] | None:
     return answer if selections == {answer} else None
 
 
-def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
-    """The options that the text or one run of its lines selects, at its start or, with ``at_end``,
-    its end.
+def _selection_of_lines(text: str, read: _Reader, at_end: bool) -> frozenset[int] | None:
+    """The options that the text selects as a whole, or that one run of its lines selects: the
+    first lines or, with ``at_end``, also the last ones.
     """
     whole = read(text)
     if whole is not None:
@@ -170,9 +171,9 @@ def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
     if not places:
         return None
     first, last = places[0], places[-1]
-    if last - first + 1 != len(places):
-        return None
-    if first != 0 and not (at_end and last == len(selections) - 1):
+    is_one_run = last - first + 1 == len(places)
+    is_at_end = at_end and last == len(selections) - 1
+    if not is_one_run or not (first == 0 or is_at_end):
         return None
     chosen: set[int] = set()
     for selection in selections:

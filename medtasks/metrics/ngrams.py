@@ -36,9 +36,17 @@ def matched_ngrams(
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     for order in range(max_order):
         counts[:, order, :2] = np.maximum(lengths - order, 0).reshape(2, pairs).T
-    if not lengths.sum():
-        return counts
+    if lengths.sum():
+        _fill_matches(counts, texts, lengths)
+    return counts
 
+
+def _fill_matches(counts: Integers, texts: Sequence[Sequence[Hashable]], lengths: Integers) -> None:
+    """Write the clipped matches of all orders into ``counts[:, :, 2]``.
+
+    ``texts`` are all predictions, then all references.
+    """
+    pairs, max_order, _ = counts.shape
     symbols, alphabet = _symbols(texts)
     text_of = np.repeat(np.arange(len(texts)), lengths)
     symbols_to_end = np.cumsum(lengths)[text_of] - np.arange(len(symbols))
@@ -55,7 +63,6 @@ def matched_ngrams(
             break
         keys = (pair[grams.starts] * grams.size + grams.codes) * 2 + side[grams.starts]
         counts[:, order, 2] = _clipped_matches(keys, pairs, grams.size)
-    return counts
 
 
 class _Ngrams(NamedTuple):
