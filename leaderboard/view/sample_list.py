@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment
@@ -96,42 +97,49 @@ def list_file(library: Library, parameters: Mapping[str, str], kind: str) -> byt
         return b"".join(_json_line(selection, row) for row in selection.rows)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(
-        (
-            "task",
-            "sample",
-            "result",
-            selection.metric or "score",
-            "question",
-            "gold",
-            "extracted",
-            "extraction",
-            "response",
-            "runs_right",
-            "runs_scored",
-            "note",
-            "unverified",
-        )
-    )
+    writer.writerow(_csv_header(selection))
     for row in selection.rows:
-        sample = selection.sample(row)
-        fields = (
-            row.task,
-            row.id,
-            OUTCOMES[row.outcome],
-            row.score,
-            question_text(sample),
-            sample.target,
-            sample.filtered,
-            sample.status,
-            "\n\n".join(sample.responses),
-            row.right,
-            row.scored,
-            selection.notes.get((row.task, row.id), ""),
-            selection.run.doubts(sample),
-        )
-        writer.writerow(map(csv_field, fields))
+        writer.writerow(map(csv_field, _csv_fields(selection, row)))
     return stream.getvalue().encode("utf-8", "replace")
+
+
+def _csv_header(selection: Selection) -> tuple[str, ...]:
+    """The names of the columns of `_csv_fields`."""
+    return (
+        "task",
+        "sample",
+        "result",
+        selection.metric or "score",
+        "question",
+        "gold",
+        "extracted",
+        "extraction",
+        "response",
+        "runs_right",
+        "runs_scored",
+        "note",
+        "unverified",
+    )
+
+
+def _csv_fields(selection: Selection, row: SampleRow) -> tuple[Any, ...]:
+    """A sample's row in a CSV file."""
+    sample = selection.sample(row)
+    return (
+        row.task,
+        row.id,
+        OUTCOMES[row.outcome],
+        row.score,
+        question_text(sample),
+        sample.target,
+        sample.filtered,
+        sample.status,
+        "\n\n".join(sample.responses),
+        row.right,
+        row.scored,
+        selection.notes.get((row.task, row.id), ""),
+        selection.run.doubts(sample),
+    )
 
 
 def _json_line(selection: Selection, row: SampleRow) -> bytes:

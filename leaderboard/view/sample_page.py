@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -50,10 +51,6 @@ def sample_page(library: Library, environment: Environment, parameters: Mapping[
     spec = load_spec(task)
     place = selection.place(task, sample_id)
     sample_query = {"task": task, "run": query["run"], "id": sample_id}
-
-    def address_in(run: str, other_id: str) -> str:
-        return sample_address({**query, "run": run}, task, other_id)
-
     return environment.get_template("sample.html.j2").render(
         page="samples.html",
         selection=selection,
@@ -68,8 +65,13 @@ def sample_page(library: Library, environment: Environment, parameters: Mapping[
         place=0 if place is None else place + 1,
         steps=_steps(selection, task, sample_id),
         pictures=f"media?{urlencode(sample_query, errors='surrogatepass')}",
-        address_in=address_in,
+        address_in=partial(_address_in, query, task),
     )
+
+
+def _address_in(query: Mapping[str, str], task: str, run: str, sample_id: str) -> str:
+    """The address of a sample's page in another run, with the same filters."""
+    return sample_address({**query, "run": run}, task, sample_id)
 
 
 def _has_task(library: Library, name: str, task: str) -> bool:
@@ -78,6 +80,7 @@ def _has_task(library: Library, name: str, task: str) -> bool:
 
 
 def _no_such_sample(task: str, sample_id: str) -> UsageError:
+    """The error for the id of a sample that the run does not have."""
     return UsageError(f"{task}: this run has no sample {sample_id}; choose one of its list.")
 
 

@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -40,10 +41,25 @@ _LARGEST_FORM = 2**16
 
 def application(view: View, token: str) -> web.Application:
     """The server's application, for requests below ``/<token>/`` to this host and its port."""
+    handlers = _Handlers(view, token)
+    server = web.Application(client_max_size=_LARGEST_FORM, middlewares=[handlers.guard])
+    server.router.add_get(f"/{token}/{{name:.*}}", handlers.show)
+    server.router.add_post(f"/{token}/{_BOOKMARK}", handlers.bookmark)
+    server.on_response_prepare.append(_add_headers)
+    return server
+
+
+@dataclass(frozen=True)
+class _Handlers:
+    """The handlers of requests for the pages of ``view``, whose addresses begin with ``token``."""
+
+    view: View
+    token: str
 
     @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        _require_own_origin(request, f"/{token}/{_BOOKMARK}")
+    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse requests of other sites, and answer errors with a page that states them."""
+        _require_own_origin(request, f"/{self.token}/{_BOOKMARK}")
         try:
             return await handler(request)
         except web.HTTPException:
@@ -51,31 +67,29 @@ def application(view: View, token: str) -> web.Application:
         except Exception as error:  # also of other packages, and of files that change meanwhile
             text = str(error) if isinstance(error, MedtasksError) else first_line(error)
             status = 404 if isinstance(error, UsageError) else 500
-            return view.page("message.html.j2", status=status, text=text)
+            return self.view.page("message.html.j2", status=status, text=text)
 
-    async def show(request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> web.Response:
+        """The page or file that an address names; look for new results if it is time to."""
         name = request.match_info["name"]
         if not name:
-            raise web.HTTPFound(f"/{token}/{view.first_page}")
-        if time.monotonic() >= view.next_look:
-            in_background(view.read)
-        return await asyncio.to_thread(view.answer, name, request.query)
+            raise web.HTTPFound(f"/{self.token}/{self.view.first_page}")
+        if time.monotonic() >= self.view.next_look:
+            in_background(self.view.read)
+        return await asyncio.to_thread(self.view.answer, name, request.query)
 
-    async def write(request: web.Request) -> web.Response:
+    async def bookmark(self, request: web.Request) -> web.Response:
+        """Write the bookmark of a form, and redirect to the sample's page."""
         fields = await request.post()
         form = {name: str(value) for name, value in fields.items()}
-        library = await asyncio.to_thread(view.wait)
+        library = await asyncio.to_thread(self.view.wait)
         address = await asyncio.to_thread(bookmark_sample, library, request.query, form)
         return web.Response(status=303, headers={"Location": address})
 
-    async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-        response.headers.update(_HEADERS)
 
-    server = web.Application(client_max_size=_LARGEST_FORM, middlewares=[guard])
-    server.router.add_get(f"/{token}/{{name:.*}}", show)
-    server.router.add_post(f"/{token}/{_BOOKMARK}", write)
-    server.on_response_prepare.append(add_headers)
-    return server
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Add the headers that every response has."""
+    response.headers.update(_HEADERS)
 
 
 def _require_own_origin(request: web.Request, form_path: str) -> None:
