@@ -156,32 +156,14 @@ def _unread_directories(
 
 def _check_folder(folder: Path, name: str, requirements: _Requirements) -> _CheckedRun:
     """Check one result directory, which is the submission ``name``."""
-    checked = _CheckedRun([path.stem for path in (folder / "samples").glob("*.jsonl")], [])
+    recorded_tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
+    checked = _CheckedRun(recorded_tasks, [])
     recover_directory(folder)
     if not (folder / "scores.json").is_file():
-        checked.findings.append(
-            problem(
-                "LB102",
-                name,
-                "scores.json is missing",
-                expected="the scores of the run",
-                fix="restore it, or run `medtasks score`",
-                submission=name,
-            )
-        )
+        checked.findings.append(_missing_scores(name))
     try:
-        manifest, samples = read_run(folder)
-        submission = Submission(
-            folder=folder,
-            name=name,
-            manifest=manifest,
-            samples=samples,
-            scored=scored_run(folder),
-            coverage=requirements.coverage,
-            demonstration=requirements.demonstration,
-            public=requirements.public,
-        )
-        checked.tasks = list(manifest.tasks)
+        submission = _read_submission(folder, name, requirements)
+        checked.tasks = list(submission.manifest.tasks)
         findings = list(check_run(submission, learned=requirements.rescore))
     except Exception as error:  # untrusted input
         fault = machine_fault(error)
@@ -194,6 +176,33 @@ def _check_folder(folder: Path, name: str, requirements: _Requirements) -> _Chec
     if requirements.ask_again is not None:
         _ask_again(submission, checked, requirements.ask_again)
     return checked
+
+
+def _missing_scores(name: str) -> SubmissionFinding:
+    """The finding about a result directory without ``scores.json``."""
+    return problem(
+        "LB102",
+        name,
+        "scores.json is missing",
+        expected="the scores of the run",
+        fix="restore it, or run `medtasks score`",
+        submission=name,
+    )
+
+
+def _read_submission(folder: Path, name: str, requirements: _Requirements) -> Submission:
+    """The run in a result directory, scored again, with what is required of it."""
+    manifest, samples = read_run(folder)
+    return Submission(
+        folder=folder,
+        name=name,
+        manifest=manifest,
+        samples=samples,
+        scored=scored_run(folder),
+        coverage=requirements.coverage,
+        demonstration=requirements.demonstration,
+        public=requirements.public,
+    )
 
 
 def _unreadable(error: Exception, folder: Path, name: str) -> SubmissionFinding:
