@@ -149,40 +149,58 @@ def formula_difference(population: Population, sizes: Sizes) -> float:
 def simulated_difference(
     population: Population, sizes: Sizes, *, studies: int = STUDIES, seed: int = SEED
 ) -> float | None:
-    """The true difference that the paired test finds at `LEVEL` with probability `POWER`.
+    """The true difference that the paired test detects at `LEVEL` with probability `POWER`.
 
-    None if it never does. Studies are drawn from ``population`` over clusters of these ``sizes``, and tested by
-    `sign_flip_p`, at a few differences, first far apart and then close to the one that is found as
-    often. With `ENOUGH` effective clusters, ``(Σm)² / Σm²``, the formula is as good.
+    None if it never does. With `ENOUGH` effective clusters, ``(Σm)² / Σm²``, the formula is as
+    good. With fewer, studies are simulated at a few differences (`_Simulation`): first far apart,
+    then close to the one that seems to be detected with this probability.
     """
     if len(sizes) < LEAST_CLUSTERS:
         return None
     formula = formula_difference(population, sizes)
-    effective = float(sizes.sum()) ** 2 / float((sizes.astype(np.float64) ** 2).sum())
-    if effective >= ENOUGH:
+    effective_clusters = float(sizes.sum()) ** 2 / float((sizes.astype(np.float64) ** 2).sum())
+    if effective_clusters >= ENOUGH:
         return formula if formula <= population.largest else None
-    draw = np.random.default_rng([seed, len(sizes), int(sizes.sum())])
-    most = max(50, MOST_DRAWS // len(sizes))
-    tried: list[_Tried] = []
-
-    def simulate(steps: Sequence[float], around: float, count: int) -> None:
-        differences = np.unique(np.minimum(around * np.array(steps), population.largest))
-        for difference in differences.tolist():
-            share = _share_found(population, sizes, difference, count, draw)
-            tried.append(_Tried(difference, share, count))
-
+    simulation = _Simulation(population, sizes, seed)
+    most_studies = min(studies, max(50, MOST_DRAWS // len(sizes)))
+    difference = None
     for scale in (1, 4, 16):
-        simulate(FIRST_STEPS, scale * formula, min(FIRST_STUDIES, studies, most))
-        enough = [attempt.difference for attempt in tried if attempt.share >= POWER]
-        if enough:
+        simulation.run(FIRST_STEPS, scale * formula, min(FIRST_STUDIES, most_studies))
+        difference = simulation.smallest_detected()
+        if difference is not None:
             break
-    else:
+    if difference is None:
         return None
-    result = min(enough)
     for _ in range(ROUNDS):
-        simulate(STEPS, _crossing(tried, result), min(studies, most))
-        result = _crossing(tried, result)
-    return result
+        simulation.run(STEPS, _crossing(simulation.tried, difference), most_studies)
+        difference = _crossing(simulation.tried, difference)
+    return difference
+
+
+class _Simulation:
+    """Studies drawn from a population at several true differences, each tested by `sign_flip_p`.
+
+    ``tried`` has the share of studies in which the test detected each difference.
+    """
+
+    def __init__(self, population: Population, sizes: Sizes, seed: int) -> None:
+        """Prepare studies over clusters of these ``sizes``; equal arguments give equal studies."""
+        self._population = population
+        self._sizes = sizes
+        self._draw = np.random.default_rng([seed, len(sizes), int(sizes.sum())])
+        self.tried: list[_Tried] = []
+
+    def run(self, steps: Sequence[float], around: float, studies: int) -> None:
+        """Simulate as many studies at each of the ``steps``, which are multiples of ``around``."""
+        differences = np.unique(np.minimum(around * np.array(steps), self._population.largest))
+        for difference in differences.tolist():
+            share = _share_found(self._population, self._sizes, difference, studies, self._draw)
+            self.tried.append(_Tried(difference, share, studies))
+
+    def smallest_detected(self) -> float | None:
+        """The smallest difference that was detected with probability `POWER`; None without one."""
+        detected = [attempt.difference for attempt in self.tried if attempt.share >= POWER]
+        return min(detected, default=None)
 
 
 @dataclass(frozen=True)
