@@ -132,16 +132,15 @@ class Checks:
     def _documents(self, file: TaskFile, benchmark: Benchmark, report: TaskReport) -> Documents:
         """The documents of a task; none, with the reason reported, if they cannot be made."""
         rows = task_rows(file)
+        varied = file.metadata.varied
         if rows is None:
-            if (
-                file.metadata.varied is None
-            ):  # else the task whose questions are asked has the error
+            # of a variant, the task whose questions are asked has the error
+            if varied is None:
                 message = "`process_docs` is not a medtasks.api.Rows"
                 report.on_key("MT302", message, "process_docs")
             return []
-        if benchmark.name in self._unusable or not self._can_open(benchmark, report):
+        if benchmark.name in self._unusable or not self._opened(benchmark, report):
             return []
-        varied = file.metadata.varied
         try:
             return rows.documents()
         except NotPreparedError as error:
@@ -154,15 +153,15 @@ class Checks:
                 severity = None if is_mini() else "note"
                 report.on_key("MT303", str(error), "process_docs", severity=severity)
         except (Exception, SystemExit) as error:  # another package's code may raise anything
-            if varied is not None and isinstance(error, UsageError):
-                report.on_key("MT143", str(error), "metadata", varied)
-            else:
-                place = raised_at(error.__cause__ or error)
-                report.on_task("MT301", first_line(error), "process_docs", place)
+            _report_failure(error, varied, report)
         return []
 
-    def _can_open(self, benchmark: Benchmark, report: TaskReport) -> bool:
-        """Whether the prepared data of a benchmark can be opened; the reason is reported once."""
+    def _opened(self, benchmark: Benchmark, report: TaskReport) -> bool:
+        """Open the prepared data of a benchmark; report once why they cannot be opened.
+
+        Returns:
+            Whether they were opened.
+        """
         try:
             open_prepared(benchmark.name)
             return True
@@ -179,6 +178,15 @@ def _is_installed(path: Path, task: str) -> bool:
     """Whether a file is the one that runs use for its task."""
     installed = task_files().get(task)
     return installed is not None and installed.resolve() == path.resolve()
+
+
+def _report_failure(error: BaseException, varied: str | None, report: TaskReport) -> None:
+    """Report that the documents of a task, or of its variant ``varied``, cannot be made."""
+    if varied is not None and isinstance(error, UsageError):
+        report.on_key("MT143", str(error), "metadata", varied)
+        return
+    place = raised_at(error.__cause__ or error)
+    report.on_task("MT301", first_line(error), "process_docs", place)
 
 
 def _source_place(benchmark: Benchmark, error: BaseException) -> Place | None:
