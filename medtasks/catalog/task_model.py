@@ -11,13 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from medtasks.catalog.harness_keys import Generation, MetricEntry, Pipeline, Templates
 from medtasks.catalog.key_types import (
     ABSENT,
-    Amount,
     Answers,
-    AnyText,
     Count,
-    FromZero,
     Function,
     Name,
     NameOrFunction,
@@ -117,6 +115,7 @@ class ErrorKind(TaskKeys):
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> ErrorKind:
+        """Refuse texts that exclude each other, and a harmful outcome that is correct."""
         for key in ("gold", "answer"):
             wrong = bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than"))
             message = f"error {self.name} has both or neither of {key} and {key}_other_than"
@@ -155,69 +154,6 @@ class Metadata(TaskKeys):
         return "prompts" if self.prompts else None
 
 
-class Generation(TaskKeys, extra="allow"):
-    """``generation_kwargs``: the settings that most back-ends support; others give a warning."""
-
-    max_new_tokens: Count = ABSENT
-    temperature: Amount = ABSENT
-    do_sample: bool = ABSENT
-    until: list[AnyText] = ABSENT
-    top_p: Annotated[float, Field(gt=0, le=1)] = ABSENT
-    top_k: FromZero = ABSENT
-    min_p: Amount = ABSENT
-    num_beams: Count = ABSENT
-    repetition_penalty: Amount = ABSENT
-    seed: int = ABSENT
-
-    @model_validator(mode="after")
-    def _without_contradictions(self) -> Generation:
-        message = (
-            f"temperature is {self.temperature or 0:g}, but it is ignored without `do_sample: true`"
-        )
-        ignored = bool(self.temperature) and not self.do_sample
-        refuse_if(ignored, "temperature", message, "set do_sample: true, or temperature: 0")
-        message = "do_sample is true at temperature 0"
-        fix = "set a temperature above 0, or do_sample: false"
-        refuse_if(self.do_sample and self.temperature == 0, "do_sample", message, fix)
-        return self
-
-
-class MetricEntry(TaskKeys):
-    """One entry of ``metric_list``."""
-
-    metric: Name
-    aggregation: Function
-    higher_is_better: bool
-
-
-class FilterStep(TaskKeys):
-    """One filter; it takes no arguments (option letters come from ``Benchmark.options``)."""
-
-    function: NameOrFunction
-
-
-class Pipeline(TaskKeys):
-    """The one entry of ``filter_list``; results are kept under its name."""
-
-    name: Literal["medtasks"]
-    filter: Annotated[tuple[FilterStep, ...], Field(strict=False, min_length=1)]
-
-
-class Templates(TaskKeys, extra="allow"):
-    """``lmms_eval_specific_kwargs``; a benchmark may add keys of its own."""
-
-    template: Name
-    stage1_template: Name = ABSENT
-    system_template: Name = ABSENT
-
-    @model_validator(mode="after")
-    def _without_contradictions(self) -> Templates:
-        both = self.stage1_template is not None and self.system_template is not None
-        message = "system_template is set, but a task with stage1_template has no system prompt"
-        refuse_if(both, "system_template", message, "remove one")
-        return self
-
-
 class TaskFile(TaskKeys):
     """A task."""
 
@@ -249,23 +185,25 @@ class TaskFile(TaskKeys):
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> TaskFile:
+        """Refuse keys that contradict each other."""
         is_sampled = self.generation_kwargs.do_sample
         message = f"repeats is {self.repeats} without sampling, so every answer would be the same"
         fix = "set do_sample: true and a temperature, or repeats: 1"
         refuse_if(self.repeats > 1 and not is_sampled, "repeats", message, fix)
         if self.metadata.varied is not None:
             self._check_variants(self.metadata.varied)
-        prompts = self.metadata.prompts
-        if prompts:
-            template = self.lmms_eval_specific_kwargs.template
-            message = (
-                f"the template is {template}, but the first of metadata.prompts is {prompts[0]}"
-            )
-            fix = "begin metadata.prompts with the template"
-            refuse_if(template != prompts[0], "metadata", message, fix)
+        if self.metadata.prompts:
+            self._check_first_prompt(self.metadata.prompts[0])
         if self.metadata.confidence is not None:
             self._check_confidence()
         return self
+
+    def _check_first_prompt(self, prompt: str) -> None:
+        """Refuse prompts of which the first is not the task's template."""
+        template = self.lmms_eval_specific_kwargs.template
+        message = f"the template is {template}, but the first of metadata.prompts is {prompt}"
+        fix = "begin metadata.prompts with the template"
+        refuse_if(template != prompt, "metadata", message, fix)
 
     def _check_variants(self, varied: str) -> None:
         """Refuse what contradicts asking each question several times."""
@@ -315,6 +253,7 @@ class GroupFile(TaskKeys):
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> GroupFile:
+        """Refuse metadata that are about the questions of a task."""
         for key in ("options", "prompts", "confidence", "timing", "errors"):
             message = f"metadata.{key} is set, but a group asks nothing itself"
             refuse_if(

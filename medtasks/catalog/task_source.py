@@ -5,7 +5,7 @@ against the schema of :mod:`medtasks.catalog.task_model`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,8 +13,9 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from medtasks.catalog.contents import kind_of
-from medtasks.catalog.marked_yaml import parse_yaml
-from medtasks.catalog.task_model import Generation, GroupFile, TaskFile
+from medtasks.catalog.harness_keys import Generation
+from medtasks.catalog.marked_yaml import MarkedYaml, parse_yaml
+from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.findings import RULES, Finding, Place, Severity, finding
 from medtasks.core.schema import Keys, Problem, field_name, problems, shown, suggestion
 from medtasks.core.text import first_names
@@ -108,34 +109,48 @@ def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[
 
     ``above`` are the files that include ``path``. Places and defects are added to ``source``.
     """
+    marked = _parsed_mapping(source, path)
+    if marked is None:
+        return {}
+    content = marked.content
+    base: dict[str, Any] = {}
+    if content.get("include") is not None:
+        base = _included(source, path, content["include"], marked.lines["include",], above)
+    _replace_places(source, path, marked.lines)
+    merged = {**base, **content}
+    merged.pop("include", None)
+    return merged
+
+
+def _parsed_mapping(source: TaskSource, path: Path) -> MarkedYaml | None:
+    """The file as YAML, which is a mapping; otherwise None, and ``source`` gets a defect."""
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # not UTF-8, or a null byte in the path: ValueErrors
         message = f"not a readable UTF-8 file ({error})"
         source.defects.append(_defect("MT101", message, path, fix="fix or restore it"))
-        return {}
+        return None
     marked = parse_yaml(text, path)
     source.defects += marked.defects
     content = marked.content
-    if not isinstance(content, dict):
-        if not marked.defects:
-            state = "is empty" if content is None else f"contains {shown(content)}"
-            message = f"the file {state}, expected a mapping of task keys"
-            source.defects.append(_defect("MT102", message, path))
-        return {}
-    base: dict[str, Any] = {}
-    if content.get("include") is not None:
-        base = _included(source, path, content["include"], marked.lines["include",], above)
-    own_keys = {keys[0] for keys in marked.lines if keys}
+    if isinstance(content, dict):
+        return marked
+    if not marked.defects:
+        state = "is empty" if content is None else f"contains {shown(content)}"
+        message = f"the file {state}, expected a mapping of task keys"
+        source.defects.append(_defect("MT102", message, path))
+    return None
+
+
+def _replace_places(source: TaskSource, path: Path, lines: Mapping[Keys, int]) -> None:
+    """Add the places of a file's values, which replace those of the same keys in its include."""
+    own_keys = {keys[0] for keys in lines if keys}
     for keys in list(source.places):
         if keys[0] in own_keys:
             del source.places[keys]
-    for keys, line in marked.lines.items():
+    for keys, line in lines.items():
         if keys:
             source.places[keys] = Place(path, line)
-    merged = {**base, **content}
-    merged.pop("include", None)
-    return merged
 
 
 def _included(
@@ -164,6 +179,7 @@ def _included(
 def _defect(
     code: str, message: str, path: Path, line: int = 1, field: str = "", fix: str | None = None
 ) -> Finding:
+    """The finding of rule ``code`` about a line of the task's file or of one that it includes."""
     return finding(code, path.stem, message, Place(path, line), field, fix=fix)
 
 

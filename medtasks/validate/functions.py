@@ -14,9 +14,10 @@ from medtasks.benchmarks.aggregations import scored_metrics
 from medtasks.benchmarks.rows import Rows
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.contents import owner_of, resolve, task_packages
+from medtasks.catalog.harness_keys import MetricEntry
 from medtasks.catalog.key_types import FunctionName
 from medtasks.catalog.registry import all_benchmarks, code_left_out, filter_name, get_filter
-from medtasks.catalog.task_model import MetricEntry, TaskFile
+from medtasks.catalog.task_model import TaskFile
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import failed
 from medtasks.core.schema import Keys, shown

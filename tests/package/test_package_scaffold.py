@@ -297,8 +297,9 @@ def test_the_command_says_what_to_do_next(medtasks: Any, tmp_path: Path) -> None
 
 
 def test_the_reference_names_every_key() -> None:
+    from medtasks.catalog.harness_keys import Generation, MetricEntry
     from medtasks.catalog.rubric import Aspect, Rubric
-    from medtasks.catalog.task_model import Generation, GroupFile, Metadata, MetricEntry, TaskFile
+    from medtasks.catalog.task_model import GroupFile, Metadata, TaskFile
 
     text = (DOCS / "yaml-reference.md").read_text(encoding="utf-8")
     models = (TaskFile, GroupFile, Metadata, MetricEntry, Generation, Rubric, Aspect)
