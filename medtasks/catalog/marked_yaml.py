@@ -53,6 +53,7 @@ class _MarkedReader:
     """The ids of visited nodes: an alias is the node that it stands for."""
 
     def read(self, text: str) -> Any:
+        """The value of ``text``; None if it is empty, or not valid, which is then a defect."""
         try:
             loader = _Loader(text)
             node = loader.get_single_node()

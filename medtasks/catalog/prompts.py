@@ -124,6 +124,7 @@ def template_source(template: str) -> str:
 
 
 def _absent(template: str) -> UsageError:
+    """The error of a template that does not exist, with the directories that were searched."""
     packages = task_packages()
     folders = [*overlay(), packages[0].templates]
     for package in packages:
@@ -185,7 +186,7 @@ def template_parts(template: str) -> dict[str, TemplatePart]:
 
 
 def template_variables(template: str) -> set[str]:
-    """Names of the variables that ``template`` and everything it includes use."""
+    """The names of the variables that ``template`` and everything it includes use."""
     names: set[str] = set()
     for part in template_parts(template).values():
         names |= meta.find_undeclared_variables(part.tree)
@@ -194,6 +195,7 @@ def template_variables(template: str) -> set[str]:
 
 @functools.lru_cache(maxsize=256)  # some two hundred tasks hash the same few dozen texts
 def _parsed(template: str, source: str) -> nodes.Template:
+    """The syntax tree of a template with the text ``source``."""
     environment = prompt_environment(overlay())
     try:
         tree = environment.parse(source)
@@ -205,6 +207,7 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
+    """The error of a template that cannot be parsed, which ``error`` describes."""
     problem = str(error) if isinstance(error, jinja2.TemplateError) else first_line(error)
     if isinstance(error, jinja2.TemplateSyntaxError):
         error.name = template  # Jinja does not know it

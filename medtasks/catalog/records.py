@@ -66,6 +66,7 @@ class ReleaseRow(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, row: Any) -> Any:
+        """The row without its nulls, except in required fields, whose types refuse them."""
         if not isinstance(row, Mapping):
             return row
         values = {key: value for key, value in row.items() if value is not None}
@@ -75,15 +76,18 @@ class ReleaseRow(BaseModel):
                 continue
             null_names = [spelling for spelling in names if spelling in row]
             if not null_names and len(names) > 1:
-                message = "none of the fields {names} is present, found {found}"
-                present = ", ".join(sorted(map(str, row))) or "nothing"
-                raise PydanticCustomError(
-                    "alias", message, {"names": ", ".join(names), "found": present}
-                )
+                raise _without_aliases(row, names)
             # the field's type refuses None and states what is expected
             missing_name = null_names[0] if null_names else names[0]
             values[missing_name] = None
         return values
+
+
+def _without_aliases(row: Mapping[Any, Any], names: Sequence[str]) -> PydanticCustomError:
+    """The error of a row that has a field under none of its names."""
+    message = "none of the fields {names} is present, found {found}"
+    present = ", ".join(sorted(map(str, row))) or "nothing"
+    return PydanticCustomError("alias", message, {"names": ", ".join(names), "found": present})
 
 
 def _names_in_row(name: str, field: FieldInfo) -> list[str]:

@@ -44,16 +44,19 @@ class FilterInfo:
     status: Callable[[str], str]
 
     def __post_init__(self) -> None:
+        """Refuse fields of another type, as another package may pass any."""
         if not isinstance(self.kind, type) or not callable(getattr(self.kind, "apply", None)):
             expected = "a class with apply(responses, documents)"
             raise UsageError(f"`kind` of FilterInfo is {self.kind!r}, expected {expected}.")
         if not isinstance(self.version, str) or not self.version:
+            expected = "a string such as '1'"
             raise UsageError(
-                f"`version` of filter {self.name} is {self.version!r}, expected a string such as '1'."
+                f"`version` of filter {self.name} is {self.version!r}, expected {expected}."
             )
         if not callable(self.status):
+            expected = "a function of a response"
             raise UsageError(
-                f"`status` of filter {self.name} is {self.status!r}, expected a function of a response."
+                f"`status` of filter {self.name} is {self.status!r}, expected {expected}."
             )
 
     @property
@@ -230,6 +233,7 @@ def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
 
 
 def _refuse_taken_benchmarks(plugin: Plugin, earlier: Sequence[TaskPackage]) -> None:
+    """Refuse a benchmark whose name one of the ``earlier`` packages has."""
     owners: dict[str, str] = {}
     for package in earlier:
         for benchmark in plugin_of(package).benchmarks:
@@ -243,6 +247,7 @@ def _refuse_taken_benchmarks(plugin: Plugin, earlier: Sequence[TaskPackage]) -> 
 
 
 def _refuse_repeated(what: str, names: Sequence[str]) -> None:
+    """Refuse several parts of one package with the same name; ``what`` is their kind."""
     for name, count in Counter(names).items():
         if count > 1:
             raise UsageError(f"it has several parts called {what} {name}; rename or remove one.")
@@ -251,12 +256,8 @@ def _refuse_repeated(what: str, names: Sequence[str]) -> None:
 def _refuse_taken_metrics(
     package: TaskPackage, plugin: Plugin, earlier: Sequence[TaskPackage]
 ) -> None:
-    from medtasks.catalog.rubric_files import score_owners
-
-    owners = dict(score_owners())
-    for other_package in earlier:
-        for metric in plugin_of(other_package).metrics:
-            owners[metric.name] = other_package.known_as
+    """Refuse a metric with the name of another score, or without the package's own prefix."""
+    owners = _metric_owners(earlier)
     for metric in plugin.metrics:
         problem = ""
         if metric.name in owners:
@@ -268,3 +269,14 @@ def _refuse_taken_metrics(
             message = f"its metric {metric.name} {problem}; {fix}."
             raise GuestCodeError(message, place_of(metric))
         owners[metric.name] = package.owner
+
+
+def _metric_owners(packages: Sequence[TaskPackage]) -> dict[str, str]:
+    """The owner of each score of a rubric and each metric of ``packages``, for messages."""
+    from medtasks.catalog.rubric_files import score_owners
+
+    owners = dict(score_owners())
+    for package in packages:
+        for metric in plugin_of(package).metrics:
+            owners[metric.name] = package.known_as
+    return owners

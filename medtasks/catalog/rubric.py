@@ -92,6 +92,7 @@ class Cap(Frozen):
 
     @model_validator(mode="after")
     def _rising(self) -> Cap:
+        """Refuse steps that are out of order, so that the first one that applies decides."""
         bounds = [step.at_most for step in self.steps]
         if bounds != sorted(set(bounds)):
             raise ValueError(f"the steps' `at_most` are {bounds}, expected increasing numbers")
@@ -140,18 +141,14 @@ class Rubric(Frozen):
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
+        """Refuse fields that contradict each other."""
         names = [aspect.name for aspect in self.aspects]
         self._check_aspects(names)
+        self._check_metrics(names)
         if self.cap and not {self.cap.aspect, self.cap.by} <= set(names):
             raise ValueError(
                 f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}"
             )
-        values = {"total", *names}
-        if self.aggregation == "per_aspect":
-            values = {"aspects", "occurrences", "strict", "partial"}
-        strange = sorted(set(self.metrics.values()) - values)
-        if strange:
-            raise ValueError(f"`metrics` use {strange}, expected some of {sorted(values)}")
         unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}
         if unseen or PROVIDED & set(self.sees):
             raise ValueError(
@@ -159,7 +156,17 @@ class Rubric(Frozen):
             )
         return self
 
+    def _check_metrics(self, aspects: Sequence[str]) -> None:
+        """Refuse metrics of values that the rubric's aggregation does not have."""
+        values = {"total", *aspects}
+        if self.aggregation == "per_aspect":
+            values = {"aspects", "occurrences", "strict", "partial"}
+        unknown_values = sorted(set(self.metrics.values()) - values)
+        if unknown_values:
+            raise ValueError(f"`metrics` use {unknown_values}, expected some of {sorted(values)}")
+
     def _check_aspects(self, names: Sequence[str]) -> None:
+        """Refuse aspects without a source, with equal or reserved names, or all without weight."""
         if bool(names) == bool(self.aspects_from):
             raise ValueError("a rubric has either `aspects` or `aspects_from`")
         if len(set(names)) < len(names) or RESERVED & set(names):

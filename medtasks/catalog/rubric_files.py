@@ -61,6 +61,7 @@ def load_rubric(name: str) -> Rubric:
 
 @once
 def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
+    """The rubric called ``name``, loaded once per directory of template overlays."""
     del overlay  # part of the key, since the template is checked
     files = rubric_files()
     if name not in files:

@@ -156,15 +156,20 @@ def load_spec(name: str) -> TaskSpec:
         raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
     source = read_installed(path)
     _refuse_errors(source)
+    return _spec_of(source)
+
+
+def _spec_of(source: TaskSource) -> TaskSpec:
+    """The specification in a file without errors."""
     content = source.content
     settings = content.get("lmms_eval_specific_kwargs", {})
     filters: list[str] = []
     for pipeline in content.get("filter_list", ()):
         filters.extend(filter_name(step["function"]) for step in pipeline["filter"])
     return TaskSpec(
-        name=name,
+        name=source.name,
         kind=source.kind,
-        path=path,
+        path=source.path,
         metadata=source.file.metadata,
         members=tuple(content["task"]) if source.kind == "group" else (),
         template=settings.get("template"),
@@ -200,6 +205,7 @@ def inner_groups(name: str) -> tuple[str, ...]:
 
 
 def _names_in(name: str, kind: str) -> tuple[str, ...]:
+    """The names of the tasks, or of the groups, in ``name``, without duplicates."""
     names = [spec.name for spec in _everything_in(name, above=()) if spec.kind == kind]
     return tuple(dict.fromkeys(names))
 
