@@ -7,6 +7,7 @@ import math
 import re
 import string
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from medtasks.answers.thoughts import strip_thinking
@@ -46,6 +47,7 @@ class LetterTokens:
     """The letters among a tokenizer's tokens: ``tokens`` has the letter of each such token."""
 
     def __init__(self, tokenizer: Any) -> None:
+        """Find the letters in the vocabulary of ``tokenizer``."""
         special = set(tokenizer.all_special_ids)
         letters: dict[int, str] = {}
         for token, number in tokenizer.get_vocab().items():
@@ -84,19 +86,39 @@ class LetterTokens:
             letter = self.tokens.get(token)
             if letter is None or letter not in options:
                 continue
-            share_of_letter = dict(zip(LETTERS, shares[step], strict=True))
-            option_shares = [share_of_letter.get(option, 0.0) for option in options]
-            mass = math.fsum(option_shares)
-            if not mass:
+            estimate = _OptionShares.of(shares[step], options)
+            if estimate is None:
                 continue
-            relative_shares = [share / mass for share in option_shares]
-            unrounded += [*relative_shares, mass]
-            percents: dict[str, float] = {}
-            for option, share in zip(options, relative_shares, strict=True):
-                percents[option] = round(share, 2)
-            letters.append(Letter(len(text_of(row[:step])), letter, percents, round(mass, 2)))
+            unrounded += [*estimate.shares.values(), estimate.mass]
+            place = len(text_of(row[:step]))
+            letters.append(Letter(place, letter, estimate.rounded, round(estimate.mass, 2)))
         is_close = any(_may_round_either_way(share) for share in unrounded)
         return Probabilities(mean, tuple(letters)), is_close
+
+
+@dataclass(frozen=True)
+class _OptionShares:
+    """The probability that a token is one of the options, and each option's share of it."""
+
+    mass: float
+    shares: dict[str, float]
+
+    @classmethod
+    def of(
+        cls, letter_probabilities: Sequence[float], options: Sequence[str]
+    ) -> _OptionShares | None:
+        """The shares in the probabilities of `LETTERS`; None if no option has any."""
+        probability_of = dict(zip(LETTERS, letter_probabilities, strict=True))
+        probabilities = {option: probability_of.get(option, 0.0) for option in options}
+        mass = math.fsum(probabilities.values())
+        if not mass:
+            return None
+        return cls(mass, {option: share / mass for option, share in probabilities.items()})
+
+    @property
+    def rounded(self) -> dict[str, float]:
+        """The shares, rounded to 1 %."""
+        return {option: round(share, 2) for option, share in self.shares.items()}
 
 
 def _mean_probability(log_probabilities: Sequence[float]) -> float | None:

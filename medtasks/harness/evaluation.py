@@ -105,11 +105,7 @@ class Evaluation:
             remove_abandoned(self._output)
         for spec, task in self.ours.values():
             self._prepare_task(spec, task)
-        planner = RunPlanner(self._lm, self.ours, self.groups, self.asked)
-        plan = planner.plan()
-        folder = planner.reply_folder(plan.manifest, self._output or cache_root() / "unfinished")
-        agree_with_first(folder)
-        store = AnswerStore(folder, current_settings().rank)
+        plan, store = self._planned()
         requests = Requests(store, memory_of(self._lm), self.ours, self._is_logged)
         self.call.arguments["response_cache"] = requests
         try:
@@ -127,6 +123,14 @@ class Evaluation:
         self._finish(saved, store)
         self._add_scores(results, saved)
         return results
+
+    def _planned(self) -> tuple[RunPlan, AnswerStore]:
+        """The plan of the run, and the store of its replies, with those of an interrupted run."""
+        planner = RunPlanner(self._lm, self.ours, self.groups, self.asked)
+        plan = planner.plan()
+        folder = planner.reply_folder(plan.manifest, self._output or cache_root() / "unfinished")
+        agree_with_first(folder)
+        return plan, AnswerStore(folder, current_settings().rank)
 
     def _prepare_task(self, spec: TaskSpec, task: Any) -> None:
         """Have the harness only log the responses to a task, and send its prompts as we want them.

@@ -55,15 +55,23 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
             if key == " " or key.endswith(f",{KEY}"):
                 del entry[key]
         for metric, score in scores.metrics.items():
-            error = errors[name].get(metric)
-            entry[f"{metric},{KEY}"] = _value_or_reason(score)
-            entry[f"{metric}_stderr,{KEY}"] = "N/A"
-            entry[f"{metric}_stderr_clt,{KEY}"] = "N/A"
-            entry[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
+            entry |= _numbers_of_metric(metric, score, errors[name].get(metric))
             direction[metric] = get_metric(metric).higher_is_better
         if name in run.groups:
             results.setdefault("groups", {})[name] = dict(entry)
     results.setdefault(KEY, {})["intervals"] = run.intervals()
+
+
+def _numbers_of_metric(
+    metric: str, score: MetricScore, error: float | None
+) -> dict[str, float | str]:
+    """A score and its clustered standard error under the harness's names; others are N/A."""
+    return {
+        f"{metric},{KEY}": _value_or_reason(score),
+        f"{metric}_stderr,{KEY}": "N/A",
+        f"{metric}_stderr_clt,{KEY}": "N/A",
+        f"{metric}_stderr_clustered,{KEY}": "N/A" if error is None else error,
+    }
 
 
 def _value_or_reason(score: MetricScore) -> float | str:

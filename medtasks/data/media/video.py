@@ -148,9 +148,10 @@ class VideoReader:
         first = next(self._frames, None)
         if first is not None and first.pts is not None and first.pts <= pts and first.key_frame:
             self._frames = chain([first], self._frames)
-        else:
-            self.decoded += first is not None
-            self._open(threads)
+            return
+        if first is not None:
+            self.decoded += 1
+        self._open(threads)
 
     def _open(self, threads: str) -> None:
         """Open the file at its start; ``threads`` is FFmpeg's threading mode."""
