@@ -76,6 +76,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
 
 
 def _problems(layout: BoardLayout) -> Iterator[LayoutProblem]:
+    """What is wrong with a layout, in the order of its parts."""
     if not layout.headline:
         yield LayoutProblem(layout, "it has no headline column, expected at least one")
     yield from _name_problems("table", layout.tables, reserved=(HEADLINE,))
@@ -86,6 +87,7 @@ def _problems(layout: BoardLayout) -> Iterator[LayoutProblem]:
             try:
                 metrics_of_task[column.task] = _metrics_with_confidence(column.task)
             except MedtasksError as error:
+                # the other checks would fail in the same way
                 yield LayoutProblem(column, str(error).rstrip("."))
                 return
         yield from _column_problems(column, metrics_of_task[column.task])
@@ -97,6 +99,7 @@ def _problems(layout: BoardLayout) -> Iterator[LayoutProblem]:
 def _name_problems(
     kind: str, parts: Sequence[LayoutTable | Plot], reserved: Sequence[str]
 ) -> Iterator[LayoutProblem]:
+    """Tables or plots whose names are invalid, duplicated or ``reserved``."""
     names = [*reserved, *(part.name for part in parts)]
     for part in parts:
         name = f"{kind} name {part.name!r} is"
@@ -144,6 +147,7 @@ def _ranking_problems(layout: BoardLayout) -> Iterator[LayoutProblem]:
 
 
 def _signed_columns(place: str, columns: Sequence[Column]) -> Iterator[LayoutProblem]:
+    """Columns of metrics that are best at 0, so that neither more nor less is better."""
     for column in columns:
         if facts_of(column.metric).is_signed:
             signed = f"{column.metric!r}, which is best at 0 and cannot rank models"
@@ -151,6 +155,7 @@ def _signed_columns(place: str, columns: Sequence[Column]) -> Iterator[LayoutPro
 
 
 def _plot_problems(plot: Plot) -> Iterator[LayoutProblem]:
+    """What is wrong with the number of a plot's columns."""
     summary = f"plot {plot.name!r} ({plot.kind}) has {len(plot.columns)} columns"
     counterparts = len(plot.columns) if plot.kind == "paired" else 0
     if len(plot.against) != counterparts:

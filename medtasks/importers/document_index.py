@@ -39,6 +39,7 @@ class DocumentIndex:
             self._add(document)
 
     def _add(self, document: Mapping[str, Any]) -> None:
+        """Index a document by its id, its question, and its picture if it has one."""
         sample_id = document["sample_id"]
         if sample_id in self.by_id:
             raise UsageError(
@@ -159,8 +160,10 @@ def _picture_id(document: Mapping[str, Any]) -> str:
 
 
 def _without_ids(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a document, which repeated rows share."""
     return {name: value for name, value in document.items() if name not in ("sample_id", "item_id")}
 
 
 def _normalised(text: str) -> str:
+    """The text in NFC with its whitespace collapsed, as keys are compared."""
     return " ".join(unicodedata.normalize("NFC", text).split())

@@ -97,18 +97,11 @@ class Panel:
             return
         judged.samples = result.samples
         judged.facts[rubric.name] = result.facts
-        judged.report += report(
-            result.facts,
-            problem_lines,
-            self._spent_since(spent_before),
-            self._config.judges,
-            kept=has_unusable(verdicts),
-        )
+        spent = self._spent_since(spent_before)
+        kept = has_unusable(verdicts)
+        judged.report += report(result.facts, problem_lines, spent, self._config.judges, kept=kept)
         if not_in_run:
-            names = first_names(not_in_run, 5)
-            judged.report.append(
-                f"  {len(not_in_run):,} labelled samples are not in this run: {names}"
-            )
+            judged.report.append(_line_on_absent(not_in_run))
 
     def _spent_since(self, before: Mapping[str, Spent]) -> dict[str, Spent]:
         """What each judge spent since the state ``before``."""
@@ -172,6 +165,12 @@ class Panel:
             agreement=_agreement(rubric, questions, verdicts, labels),
         )
         return JudgedRubric(samples, facts)
+
+
+def _line_on_absent(labelled: Sequence[str]) -> str:
+    """The line of the report on labelled samples that the run does not have."""
+    names = first_names(labelled, 5)
+    return f"  {len(labelled):,} labelled samples are not in this run: {names}"
 
 
 def _has_scores(verdicts: Verdicts) -> bool:

@@ -82,6 +82,7 @@ async def judge_questions(
 
 
 def _require_unique_names(questions: Sequence[Question]) -> None:
+    """Refuse two questions of the same name."""
     counts = Counter(question.name for question in questions)
     for name, count in counts.items():
         if count > 1:
@@ -89,7 +90,7 @@ def _require_unique_names(questions: Sequence[Question]) -> None:
 
 
 class _Judging:
-    """The state that the concurrent workers of `judge_questions` share."""
+    """The state that the concurrent workers of `judge_questions` share; arguments are theirs."""
 
     def __init__(
         self,
@@ -117,11 +118,13 @@ class _Judging:
         """The questions that await a verdict that was asked for, by its key."""
 
     def report(self) -> None:
+        """Call ``progress``, if there is one, with the present state."""
         if self._progress is not None:
             spent = self._client.spent.since(self._spent_before)
             self._progress(len(self.done), self._total, spent, self._client.waiting_for)
 
     async def report_regularly(self) -> None:
+        """Report progress once a second, until the task is cancelled."""
         while True:
             await asyncio.sleep(TICK)
             self.report()
@@ -139,8 +142,7 @@ class _Judging:
         except DataError as error:
             self._finish([question.name], Verdict(unjudged=str(error), cause=Cause.DOCUMENT))
             return
-        shows_images = self._rubric.media and self._client.settings.images
-        images = question.images if shows_images else ()
+        images = self._images_shown(question)
         image_keys = [image.key for image in images]
         key = verdict_key(self._client.settings, self._rubric_hash, prompt, image_keys)
         if key in self._verdicts:
@@ -156,7 +158,14 @@ class _Judging:
             self._verdicts[key] = verdict
             self._finish(self._names_awaiting.pop(key), verdict)
 
+    def _images_shown(self, question: Question) -> tuple[ImageSource, ...]:
+        """The question's images, if both rubric and judge are for images."""
+        if self._rubric.media and self._client.settings.images:
+            return question.images
+        return ()
+
     def _finish(self, names: Sequence[str], verdict: Verdict) -> None:
+        """Note the verdict on the questions with these names, and report progress."""
         for name in names:
             self.done[name] = verdict
         self.report()

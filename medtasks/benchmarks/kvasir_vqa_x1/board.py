@@ -107,6 +107,7 @@ def _class_tables() -> Iterator[LayoutTable]:
 
 
 def _class_plots() -> Iterator[Plot]:
+    """Figures of the metrics by question class and by complexity level."""
     note = (
         "(rank - 1) / (models - 1): 0 is the best model, ties share their mean rank (paper, "
         "Figure 1)."

@@ -160,7 +160,7 @@ def _check_single_turn_window(
 def _rounds(
     row: ReleasedStream, item: ReleasedItem, where: Where, notes: list[str]
 ) -> list[MedStreamRound]:
-    """The rounds of a streaming item; what is odd about one is added to ``notes``."""
+    """The rounds of a streaming item; oddities of the release are added to ``notes``."""
     rounds: list[MedStreamRound] = []
     for number, released in enumerate(row.rounds):
         name = f"rounds[{number}]"

@@ -76,6 +76,7 @@ def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
 
 
 def _judgement(verdict: Value | None) -> _Judgement:
+    """The content by a judge's verdict, which is None if there is no verdict yet."""
     if verdict is None:
         return _Judgement()
     content = None if verdict.statistics is None else verdict.statistics[0]
@@ -104,6 +105,7 @@ def _read_response(doc: Mapping[str, Any], filtered: str) -> _Response:
 
 
 def _read_alert(filtered: str) -> _Response:
+    """What a proactive response says: an alert with its reason, or an abstention."""
     alert = parse_alert(filtered)
     return _Response(
         answer=alert.reason,
