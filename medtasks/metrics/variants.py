@@ -35,11 +35,18 @@ def letter_statistics(answers: Sequence[tuple[int, int]], shown_letters: Sequenc
     selected option.
     """
     rows = np.zeros((3, POSITIONS))
+    times_chosen, times_expected, times_correct = rows  # views
     for chosen, correct in answers:
-        rows[0, chosen] += 1
-        rows[2, correct] += 1
-    rows[1, shown_letters] = len(answers) / len(shown_letters)
+        times_chosen[chosen] += 1
+        times_correct[correct] += 1
+    times_expected[shown_letters] = len(answers) / len(shown_letters)
     return rows.reshape(-1)
+
+
+def _chosen_and_expected(statistics: Array) -> tuple[Array, Array]:
+    """How often each letter was chosen and expected, each ``(..., 26)``, of `letter_statistics`."""
+    rows = statistics.reshape(*statistics.shape[:-1], 3, POSITIONS)
+    return rows[..., 0, :], rows[..., 1, :]
 
 
 def preference_of_letter(statistics: Array, position: int) -> Array:
@@ -49,15 +56,14 @@ def preference_of_letter(statistics: Array, position: int) -> Array:
     >>> preference_of_letter(letter_statistics([(0, place) for place in range(4)], range(4)), 1).tolist()
     [-1.0, 4.0]
     """
-    rows = statistics.reshape(*statistics.shape[:-1], 3, POSITIONS)
-    return np.stack(
-        [rows[..., 0, position] - rows[..., 1, position], sum_in_order(rows[..., 0, :])], axis=-1
-    )
+    chosen, expected = _chosen_and_expected(statistics)
+    surplus = chosen[..., position] - expected[..., position]
+    return np.stack([surplus, sum_in_order(chosen)], axis=-1)
 
 
 def letter_preference(totals: Array) -> Array:
     """How far the letters chosen are from those of a model that prefers none: total variation
-    distance, 0..1.
+    distance, 0..1, ``½ Σ |chosen - expected| / answers`` over the letters.
 
     Over all rotations of a question each option is shown at each letter: a model that reads the
     options chooses each of its k letters in 1/k of its answers. Responses without exactly one
@@ -66,10 +72,9 @@ def letter_preference(totals: Array) -> Array:
     >>> float(letter_preference(letter_statistics([(0, place) for place in range(4)], range(4))))
     0.75
     """
-    rows = totals.reshape(*totals.shape[:-1], 3, POSITIONS)
-    return means(
-        sum_in_order(np.abs(rows[..., 0, :] - rows[..., 1, :])) / 2, sum_in_order(rows[..., 0, :])
-    )
+    chosen, expected = _chosen_and_expected(totals)
+    half_distance = sum_in_order(np.abs(chosen - expected)) / 2
+    return means(half_distance, sum_in_order(chosen))
 
 
 ORDER_SCORES: tuple[ItemScore, ...] = (
@@ -94,7 +99,7 @@ ORDER_SCORES: tuple[ItemScore, ...] = (
 
 
 def half_of(cluster: str) -> int:
-    """0 or 1."""
+    """The half to which a cluster belongs, 0 or 1: the parity of a byte of its name's hash."""
     return hashlib.sha256(cluster.encode()).digest()[0] % 2
 
 
@@ -128,7 +133,8 @@ def chosen_prompt(totals: Array, *, best: bool) -> Array:
     scores = means(sums, counts)
     ordered = np.where(np.isnan(scores), -np.inf, scores if best else -scores)
     chosen = (ordered == ordered.max(axis=-1, keepdims=True)) & (counts > 0)
-    weights = (chosen / np.maximum(chosen.sum(axis=-1, keepdims=True), 1))[..., ::-1, :]
+    shares = chosen / np.maximum(chosen.sum(axis=-1, keepdims=True), 1)
+    weights = shares[..., ::-1, :]  # each half is scored by what was chosen on the other
     numerators = sum_in_order(sum_in_order(weights * sums))
     return means(numerators, sum_in_order(sum_in_order(weights * counts)))
 
@@ -149,8 +155,9 @@ def prompt_spread(totals: Array) -> Array:
     scores = np.where(asked[..., None, :], means(sums, counts), 0.0)
     centres = sum_in_order(scores) / np.maximum(prompts, 1)[..., None]
     deviations = np.where(asked[..., None, :], scores - centres[..., None], 0.0)
-    covered = sum_in_order(deviations[..., 0, :] * deviations[..., 1, :])
-    return np.sqrt(np.maximum(means(covered, np.maximum(prompts - 1.0, 0.0)), 0.0))
+    products = sum_in_order(deviations[..., 0, :] * deviations[..., 1, :])
+    covariance = means(products, np.maximum(prompts - 1.0, 0.0))
+    return np.sqrt(np.maximum(covariance, 0.0))
 
 
 _WIDTH = 2 * MOST_PROMPTS * 2

@@ -213,9 +213,7 @@ def agreement_interval(
     values near 1) it may be entirely on one side of the value.
     """
     items = ratings.items
-    codes, column_of = np.unique(ratings.codes, axis=1, return_inverse=True)
-    columns = codes.shape[1]
-    distinct = replace(ratings, codes=codes, counts=np.bincount(column_of, minlength=columns))
+    distinct, column_of = _distinct_columns(ratings)
     value = statistic(distinct)
     if isinstance(value, str):
         return Coefficient(units=items, reason=value)
@@ -226,9 +224,8 @@ def agreement_interval(
     resampled = []
     for drawn in cluster_draws(len(names), resamples, seed):
         for cluster_counts in drawn:
-            item_counts = cluster_counts[cluster_of]
-            counts = np.bincount(column_of, weights=item_counts, minlength=columns)
-            coefficient = statistic(replace(distinct, counts=counts.astype(np.int64)))
+            counts = _column_counts(cluster_counts[cluster_of], column_of, distinct)
+            coefficient = statistic(replace(distinct, counts=counts))
             if not isinstance(coefficient, str):
                 resampled.append(coefficient)
     undefined = resamples - len(resampled)
@@ -237,6 +234,21 @@ def agreement_interval(
         return Coefficient(value=value, units=items, reason=reason)
     low, high = np.quantile(resampled, TAILS).tolist()
     return Coefficient(value=value, low=low, high=high, units=items)
+
+
+def _distinct_columns(ratings: Ratings) -> tuple[Ratings, Integers]:
+    """The distinct columns of ratings with their counts, and the column ``(items,)`` of each
+    item.
+    """
+    codes, column_of = np.unique(ratings.codes, axis=1, return_inverse=True)
+    counts = np.bincount(column_of, minlength=codes.shape[1])
+    return replace(ratings, codes=codes, counts=counts), column_of
+
+
+def _column_counts(item_counts: Array, column_of: Integers, distinct: Ratings) -> Integers:
+    """How often each distinct column is taken if the items are taken so often."""
+    columns = len(distinct.counts)
+    return np.bincount(column_of, weights=item_counts, minlength=columns).astype(np.int64)
 
 
 def _squared_distances(scale: Sequence[float] | Integers) -> Array:
