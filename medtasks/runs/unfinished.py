@@ -131,17 +131,7 @@ class AnswerStore:
             by_task.setdefault(answer.slot.task, []).append(answer)
         for task, added in by_task.items():
             path = self.folder / f"{task}.rank{self.rank}.jsonl"
-            stream = self._file(path)
-            stream.seek(0, os.SEEK_END)
-            begins: list[int] = []
-            for answer in added:
-                stream.write(b"\n")  # first: a killed process may have left part of a line
-                begins.append(stream.tell())
-                # in ASCII: a response may have half a surrogate pair
-                line = json.dumps(_LINE.dump_python(answer, exclude_none=True))
-                stream.write(line.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
+            begins = _append_lines(self._file(path), added)
             for answer, begin in zip(added, begins, strict=True):
                 self._note(answer, path, begin)
 
@@ -160,6 +150,23 @@ class AnswerStore:
             self.folder.rename(removed / self.folder.name)
 
 
+def _append_lines(stream: IO[bytes], answers: Sequence[Answer]) -> list[int]:
+    """Append a line for each reply and sync the file; returns the bytes at which the lines
+    begin.
+    """
+    stream.seek(0, os.SEEK_END)
+    begins: list[int] = []
+    for answer in answers:
+        stream.write(b"\n")  # first: a killed process may have left part of a line
+        begins.append(stream.tell())
+        # in ASCII: a response may have half a surrogate pair
+        line = json.dumps(_LINE.dump_python(answer, exclude_none=True))
+        stream.write(line.encode())
+    stream.flush()
+    os.fsync(stream.fileno())
+    return begins
+
+
 def run_of(folder: Path) -> str | None:
     """The name of the run to which the replies of the first process belong."""
     with contextlib.suppress(FileNotFoundError):
@@ -168,9 +175,10 @@ def run_of(folder: Path) -> str | None:
 
 
 def continue_run(folder: Path, rank: int, run: str) -> None:
-    """Note that the replies of a process belong to ``run``, and delete those that belong to another
-    one: the first process, on another node, has finished it and could not delete them here. Replies
-    whose run is not noted stay.
+    """Note that the replies of the process ``rank`` belong to ``run``; delete those of other runs.
+
+    Another run is finished: its first process, on another node, could not delete the replies on
+    this one. Replies without a noted run are kept.
     """
     for path in folder.glob("rank*.run"):
         if path.read_text(encoding="utf-8") != run:

@@ -48,14 +48,7 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     names = sorted(first_rows.keys() & second_rows.keys())
     rows = [(first_rows[name], second_rows[name]) for name in names]
     shared: Rows = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    breakdowns: dict[str, dict[str, Paired]] = {}
-    for name in pair.first.breakdowns:
-        breakdowns[name] = {}
-        for key, members in pair.first.rows_by_group(name).items():
-            inside = shared[np.isin(shared[:, 0], members)]
-            if len(inside):
-                part = key if name == pair.first.benchmark.scoring.parts else ""
-                breakdowns[name][key] = pair.compared(inside, part)
+    breakdowns = {name: pair.compared_groups(shared, name) for name in pair.first.breakdowns}
     unpaired = len(first_rows.keys() ^ second_rows.keys())
     update = {"unpaired": unpaired, "breakdowns": breakdowns}
     return pair.compared(shared).model_copy(update=update)
@@ -79,8 +72,18 @@ class _TablePair:
                 columns[metric] = (self.first.column(metric), self.second.column(metric))
         return columns
 
+    def compared_groups(self, rows: Rows, breakdown: str) -> dict[str, Paired]:
+        """The comparison within each group of a breakdown that has some of these items."""
+        is_by_part = breakdown == self.first.benchmark.scoring.parts
+        compared = {}
+        for key, members in self.first.rows_by_group(breakdown).items():
+            inside = rows[np.isin(rows[:, 0], members)]
+            if len(inside):
+                compared[key] = self.compared(inside, part=key if is_by_part else "")
+        return compared
+
     def compared(self, rows: Rows, part: str = "") -> Paired:
-        """The comparison over some items: rows of the first table beside rows of the second."""
+        """The comparison over some items, as ``(row of the first table, row of the second)``."""
         rows_of_first, rows_of_second = rows.T
         clusters = self.first.codes[rows_of_first]
         metrics = {}
@@ -129,6 +132,7 @@ def compare_statistics(
 
 
 def _clusters_of(rows: Rows, clusters: Clusters) -> Clusters:
+    """The cluster of each of these rows."""
     if isinstance(clusters, np.ndarray):
         return clusters[rows]
     return [clusters[row] for row in rows.tolist()]
@@ -154,6 +158,7 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
     below = lower.column(metric).statistics
     clusters = [*higher.clusters, *lower.clusters]
     score = get_metric(metric).score
+    # an item of the other level adds nothing to a sum, so both sides have all clusters
     higher_rows = np.vstack([above, np.zeros_like(below)])
     lower_rows = np.vstack([np.zeros_like(above), below])
     gap = paired_difference(

@@ -87,8 +87,10 @@ class SubmittedSamples:
         return int(option) if isinstance(option, int) else int(self._spec.repeats)
 
     def with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples with the documents of the data, whose prompts are compared with those that
-        the documents give.
+        """The samples with the documents of the data; samples of no document, and those with
+        another prompt than their document gives, are noted.
+
+        Without data they stay as they are, and their own documents are noted as questions.
         """
         if self._local is None:
             for sample in samples:
@@ -113,6 +115,7 @@ class SubmittedSamples:
         return checked
 
     def _compare_prompt(self, sample: Sample, expected_hash: str) -> None:
+        """Note a sample whose prompt is not the one that its document gives."""
         if not sample.prompt and sample.status == FAILED:
             return  # never asked: the run was not finished
         if short_hash(sample.prompt) != expected_hash:
@@ -148,7 +151,7 @@ class SubmittedSamples:
         return short_hash(canonical_json(sorted(self._hash_by_sample.items())))
 
     def concluded(self, outcome: Verification) -> Verification:
-        """The outcome with the samples of no document, and those with another prompt."""
+        """The final outcome: refused if a sample is of no document, or has another prompt."""
         count = len(self._hash_by_sample)
         if self._strangers:
             strangers = f"{len(self._strangers):,} of {count:,} samples"

@@ -88,7 +88,7 @@ class SubmittedTask:
     def checked(
         self, parts: Iterable[Sequence[Sample]]
     ) -> Iterator[tuple[list[Sample], list[Sample]]]:
-        """Parts as submitted and with the documents of the data, not scored; raises as
+        """The parts, not scored, each as submitted and with the documents of the data; raises as
         :meth:`parts`.
         """
         for number, part in enumerate(parts):
@@ -148,6 +148,7 @@ class SubmittedTask:
         return samples
 
     def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The samples scored under the rules of this machine, then from their verdicts."""
         with using(miniature=self._manifest.miniature):
             scored = scored_samples(self.spec, samples)
             if self._own:
@@ -186,6 +187,7 @@ class SubmittedTask:
         )
 
     def _scoring_error(self, sample: Sample) -> Exception | None:
+        """The error that scoring this sample alone raises; None if it can be scored."""
         try:
             self._scored([sample])
         except Exception as error:
@@ -193,7 +195,7 @@ class SubmittedTask:
         return None
 
     def _conclude(self) -> None:
-        """Set what only all samples show."""
+        """Complete the attributes that depend on all samples."""
         self._facts = self._facts.model_copy(update={"asked": self._samples.asked})
         if not self.outcome.claimed:
             self.responses = self._samples.responses_hash
