@@ -25,6 +25,7 @@ never positive.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -126,9 +127,7 @@ def _is_empty_answer(line: str) -> bool:
 
 
 def _deciding_states(statements: Sequence[AlertStatement]) -> frozenset[State]:
-    """The states of the last statement, if it outranks the others or they are taken back; else
-    those of all.
-    """
+    """The states of the last statement if it decides alone (rule 3), else those of all."""
     *earlier, last = statements
     rivals = [statement for statement in earlier if statement.states != last.states]
     if all(rival.rank < last.rank for rival in rivals):
@@ -172,8 +171,9 @@ def _states_named(reply: str) -> str:
 
 
 def _correction_apart(line: str) -> str:
-    r"""``line`` with a correction, and each sentence behind it, on lines of their own, if states
-    stand on both sides.
+    r"""``line`` with its correction, and each sentence behind it, on lines of their own.
+
+    A line without states on both sides of a correction is returned as it is.
 
     >>> _correction_apart("alert: polyp. Correction: it is a bubble. no_alert").split("\n")
     ['alert: polyp.', 'Correction:', 'it is a bubble.', 'no_alert']
@@ -196,35 +196,76 @@ def _settled(reason: str) -> AlertResponse:
     within = state_within(reason)
     if within and within.states != {"alert"}:
         return _only(within.states)
+    if _is_contradicted(reason):
+        return _INVALID
+    lead = _lead_of(reason)
+    if lead.states is not None:
+        return _only(lead.states)
+    if _PATTERNS["nothing"].match(reason, lead.end):
+        return _only(none_beside(reason[lead.end :]))
+    end = len(reason)
+    if within:
+        second_label = _PATTERNS["label_within"].search(reason, lead.end)
+        if second_label is not None:
+            end = second_label.start()
+    bare_reason = _reason(reason[lead.end : end])
+    if _PATTERNS["only_yes"].fullmatch(bare_reason):
+        return AlertResponse("alert")
+    return AlertResponse("alert", bare_reason)
+
+
+def _is_contradicted(reason: str) -> bool:
+    """Whether a later sentence is just another state, as in ``alert: bleeding. no_alert.``"""
     for sentence in _PATTERNS["sentence_ends"].split(reason)[1:]:
-        stands = _PATTERNS["stands"].match(sentence)
-        if (
-            stands
-            and not sentence[stands.end() :].strip(EDGES + ".")
-            and named_states([stands]) != {"alert"}
-        ):
-            return _INVALID  # "alert: bleeding. no_alert."
+        state = _PATTERNS["stands"].match(sentence)
+        if state is None or sentence[state.end() :].strip(EDGES + "."):
+            continue
+        if named_states([state]) != {"alert"}:
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """The states, labels and signs that precede a reason: where they end.
+
+    ``states`` are the first ones other than ``alert``, None without any.
+    """
+
+    end: int
+    states: frozenset[State] | None = None
+
+
+def _lead_of(reason: str) -> _Lead:
+    """The lead of a reason, up to a state other than ``alert``."""
     position = 0
     while True:
-        stands = _PATTERNS["stands"].match(reason, position)
-        if stands and named_states([stands]) != {"alert"}:
-            return _only(named_states([stands]))
-        skipped = (
-            _PATTERNS[name].match(reason, position) for name in ("reason", "label_within", "edges")
-        )
-        step = stands or next(filter(None, skipped), None)
+        state = _PATTERNS["stands"].match(reason, position)
+        if state is not None:
+            states = named_states([state])
+            if states != {"alert"}:
+                return _Lead(position, states)
+        step = state or _skippable(reason, position)
         if step is None:
-            break
+            return _Lead(position)
         position = step.end()
-    if _PATTERNS["nothing"].match(reason, position):
-        return _only(none_beside(reason[position:]))
-    again = _PATTERNS["label_within"].search(reason, position) if within else None
-    reason = _reason(reason[position : again.start() if again else len(reason)])
-    return AlertResponse("alert", "" if _PATTERNS["only_yes"].fullmatch(reason) else reason)
+
+
+def _skippable(reason: str, position: int) -> re.Match[str] | None:
+    """The label or signs at ``position`` that are not part of the reason."""
+    for name in ("reason", "label_within", "edges"):
+        match = _PATTERNS[name].match(reason, position)
+        if match is not None:
+            return match
+    return None
 
 
 def _only(states: frozenset[State]) -> AlertResponse:
-    return AlertResponse(next(iter(states))) if len(states) == 1 else _INVALID
+    """The response that reports one state; invalid if there are none or several."""
+    if len(states) != 1:
+        return _INVALID
+    (state,) = states
+    return AlertResponse(state)
 
 
 def _reason(tail: str) -> str:
@@ -232,19 +273,21 @@ def _reason(tail: str) -> str:
     reason = tail
     for _ in range(3):
         reason = _tidied(reason)
-    if (
-        _tidied(reason) != reason or reply_text(reason) != reason
-    ):  # markup that appeared only after removing markup
+    # removing markup may have joined characters to new markup
+    if _tidied(reason) != reason or reply_text(reason) != reason:
         reason = _tidied(_tidied(reason.translate(_MARKUP)))
     return reason
 
 
 def _tidied(text: str) -> str:
-    line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(EDGES)
-    line = _PATTERNS["reason"].sub("", line, count=1) if _PATTERNS["reason"].match(line) else line
+    """``text`` on one line, without one layer of markup, label and brackets."""
+    normalised = unicodedata.normalize("NFKC", plain_text(text))
+    line = " ".join(normalised.split()).strip(EDGES)
+    label = _PATTERNS["reason"].match(line)
+    if label:
+        line = _PATTERNS["reason"].sub("", line, count=1)
     line = line.strip(EDGES)
-    return (
-        line[1:-1].strip(EDGES)
-        if line.startswith("(") and line.find(")") == len(line) - 1
-        else line
-    )
+    is_in_brackets = line.startswith("(") and line.find(")") == len(line) - 1
+    if is_in_brackets:
+        return line[1:-1].strip(EDGES)
+    return line
