@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from operator import attrgetter
 
 from medtasks.answers.option_place import mark_places
 from medtasks.answers.option_text import mark_texts
@@ -124,71 +124,96 @@ def mark_mentions(bare_text: str, options: Mapping[str, str]) -> Marked:
     >>> [sorted(mention.letters) for mention in marked.mentions.values()]
     [['B']]
     """
-    bare_text = mark_places(
-        bare_text.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options
-    )
-    bare_text, texts = mark_texts(bare_text, options)
-    words = vocabulary_of(bare_text)
-    bare_text = words["excluding_table"].sub("\n", bare_text)
-    bare_text = words["example"].sub(" for example, ", bare_text)
-    bare_text = words["name"].sub(" named ", words["name_begun"].sub(" named ", bare_text))
-    bare_text = words["suffixed"].sub(
-        " ", words["glued"].sub(r"\g<head>\g<letter>\g<sign> ", bare_text)
-    )
-    headings = [match.end() for match in words["heading"].finditer(bare_text)]
+    unmarked = bare_text.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None})
+    with_texts, texts = mark_texts(mark_places(unmarked, options), options)
+    words = vocabulary_of(with_texts)
+    prepared = _without_names(with_texts, words)
+    headings = [match.end() for match in words["heading"].finditer(prepared)]
     pieces: list[str] = []
     mentions: dict[int, Mention] = {}
-    refused: set[str] = set()
+    denied_letters: set[str] = set()
     end = length = 0
-    for start, stop, sign, mention in _mentions(bare_text, texts, words):
-        denied = _is_denied(bare_text, start, stop, mention, words, headings)
-        pieces += [bare_text[end:start], DENIED if denied else MARK, sign]
-        length += start - end
+    for occurrence in _occurrences(prepared, texts, words):
+        denied = _is_denied(prepared, occurrence, words, headings)
+        mark = DENIED if denied else MARK
+        pieces += [prepared[end : occurrence.start], mark, occurrence.sign]
+        length += occurrence.start - end
         if denied:
-            refused |= mention.letters
+            denied_letters |= occurrence.mention.letters
         else:
-            mentions[length] = mention
-        length += 1 + len(sign)
-        end = stop
-    return Marked("".join(pieces) + bare_text[end:], mentions, frozenset(refused), words)
+            mentions[length] = occurrence.mention
+        length += len(mark) + len(occurrence.sign)
+        end = occurrence.stop
+    pieces.append(prepared[end:])
+    return Marked("".join(pieces), mentions, frozenset(denied_letters), words)
 
 
-def _mentions(
-    bare_text: str, texts: Mapping[str, str], words: Vocabulary
-) -> list[tuple[int, int, str, Mention]]:
-    """Start, end, what follows the mark, and the mention, for each letter and each option text, in
-    order.
+def _without_names(bare_text: str, words: Vocabulary) -> str:
+    """``bare_text`` without tables of excluded options and letters that belong to names, and with
+    letters apart from the words they are glued to.
     """
-    mentions: list[tuple[int, int, str, Mention]] = []
-    beside: set[int] = set()
+    bare_text = words["excluding_table"].sub("\n", bare_text)
+    bare_text = words["example"].sub(" for example, ", bare_text)
+    bare_text = words["name_begun"].sub(" named ", bare_text)
+    bare_text = words["name"].sub(" named ", bare_text)
+    bare_text = words["glued"].sub(r"\g<head>\g<letter>\g<sign> ", bare_text)
+    return words["suffixed"].sub(" ", bare_text)
+
+
+@dataclass(frozen=True)
+class _Occurrence:
+    """A mention and where it is in a text; ``sign`` is what is kept behind its mark."""
+
+    start: int
+    stop: int
+    sign: str
+    mention: Mention
+
+
+def _occurrences(bare_text: str, texts: Mapping[str, str], words: Vocabulary) -> list[_Occurrence]:
+    """Every mention, by letters or by an option's text, in the order of the text."""
+    occurrences: list[_Occurrence] = []
+    covered: set[int] = set()
     end = 0
     for match in words["mention"].finditer(bare_text):
         mention = _mention(match, words)
         if mention is None:
             continue
-        start, stop, sign = match.start(), match.end(), ""
-        behind = words["text_behind"].match(bare_text, stop)
-        before = words["text_before"].search(bare_text, max(end, start - 8), start)
-        if len(mention.letters) == 1 and behind:
-            joined = mention.beside(texts[behind["text"]])
-            if joined.own or (mention.upper and behind["stops"] is not None):
-                mention, stop, sign = joined, behind.end(), behind["sign"] + OWN * joined.own
-        elif (
-            len(mention.letters) == 1
-            and before
-            and (mention.bracketed or mention.named or before["sign"])
-        ):
-            mention, start = mention.beside(texts[before["text"]]), before.start()
-            sign = OWN * mention.own
-        mentions.append((start, stop, sign, mention))
-        beside.update(range(start, stop))
-        end = stop
+        occurrence = _Occurrence(match.start(), match.end(), "", mention)
+        if len(mention.letters) == 1:
+            occurrence = _with_text_beside(bare_text, occurrence, end, texts, words)
+        occurrences.append(occurrence)
+        covered.update(range(occurrence.start, occurrence.stop))
+        end = occurrence.stop
     for match in words["text"].finditer(bare_text):
-        if match.start() not in beside:
-            mentions.append(
-                (match.start(), match.end(), "", Mention(frozenset(texts[match[0]]), text=True))
-            )
-    return sorted(mentions, key=itemgetter(0))
+        if match.start() not in covered:
+            mention = Mention(frozenset(texts[match[0]]), text=True)
+            occurrences.append(_Occurrence(match.start(), match.end(), "", mention))
+    return sorted(occurrences, key=attrgetter("start"))
+
+
+def _with_text_beside(
+    bare_text: str,
+    letter: _Occurrence,
+    previous_end: int,
+    texts: Mapping[str, str],
+    words: Vocabulary,
+) -> _Occurrence:
+    """A letter, joined with the option's text behind it, or else with the one before it."""
+    mention = letter.mention
+    behind = words["text_behind"].match(bare_text, letter.stop)
+    if behind:
+        joined = mention.beside(texts[behind["text"]])
+        if joined.own or (mention.upper and behind["stops"] is not None):
+            sign = behind["sign"] + (OWN if joined.own else "")
+            return _Occurrence(letter.start, behind.end(), sign, joined)
+        return letter
+    search_start = max(previous_end, letter.start - 8)
+    before = words["text_before"].search(bare_text, search_start, letter.start)
+    if before and (mention.bracketed or mention.named or before["sign"]):
+        joined = mention.beside(texts[before["text"]])
+        return _Occurrence(before.start(), letter.stop, OWN if joined.own else "", joined)
+    return letter
 
 
 def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
@@ -200,9 +225,10 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
     letters = [letter[0][-1] for letter in words["letter"].finditer(named)]
     if letters[0].isupper() and "," in named:  # "D, e non a C"
         letters = [letter for letter in letters if letter.isupper()]
-    if (noun.rstrip().casefold().endswith("s") and len(letters) == 1) or len(
-        set(map(str.isupper, letters))
-    ) > 1:
+    is_plural = noun.rstrip().casefold().endswith("s")
+    if is_plural and len(letters) == 1:
+        return None
+    if len(set(map(str.isupper, letters))) > 1:  # capitals and small letters
         return None
     closed = bool(match["close"])
     return Mention(
@@ -216,33 +242,43 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
 
 
 def _is_denied(
-    bare_text: str,
-    start: int,
-    stop: int,
-    mention: Mention,
-    words: Vocabulary,
-    headings: Sequence[int],
+    bare_text: str, occurrence: _Occurrence, words: Vocabulary, headings: Sequence[int]
 ) -> bool:
     """Whether the words around a mention, in its clause or on its line, or a heading above deny
     it.
+
+    ``headings`` are the ends of headings such as "Why not the others?", in order.
     """
+    start, mention = occurrence.start, occurrence.mention
     before = bare_text[max(0, start - _REACH) : start]
+    if _is_denied_in_clause(bare_text, before, occurrence, words):
+        return True
+    line = words["line_start"].search(before)
+    if line and ("✗" in line["lead"] or words["denied_line"].match(bare_text, occurrence.stop)):
+        return True
+    headings_above = bisect_right(headings, start)
+    if not headings_above:
+        return False
+    below_heading = bare_text[headings[headings_above - 1] : start]
+    if "\n\n" in below_heading.lstrip("\n"):
+        return False
+    line_so_far = bare_text[bare_text.rfind("\n", 0, start) + 1 : start]
+    if words["answer_label"].match(line_so_far):
+        return False
+    return mention.bracketed or line is not None
+
+
+def _is_denied_in_clause(
+    bare_text: str, before: str, occurrence: _Occurrence, words: Vocabulary
+) -> bool:
+    """Whether the words right before or after a mention, or others in its clause, deny it."""
+    stop, mention = occurrence.stop, occurrence.mention
     if words["denied_before"].search(before) or words["denied_after"].match(bare_text, stop):
         return True
     if len(mention.letters) > 1 and words["denied_set"].match(bare_text, stop):
         return True
-    if ((mention.bracketed and not mention.bold) or mention.text) and not words["affirmed"].match(
-        bare_text, stop
-    ):
-        clause = words["clause_turns"].split(before)[-1]
-        if _ANY_LANGUAGE["denies_clause"].search(clause):
-            return True
-    line = words["line_start"].search(before)
-    if line and ("✗" in line["lead"] or words["denied_line"].match(bare_text, stop)):
-        return True
-    above = bisect_right(headings, start)  # "Why not the others?"
-    if not above or "\n\n" in bare_text[headings[above - 1] : start].lstrip("\n"):
+    is_aside = (mention.bracketed and not mention.bold) or mention.text
+    if not is_aside or words["affirmed"].match(bare_text, stop):
         return False
-    if words["answer_label"].match(bare_text[bare_text.rfind("\n", 0, start) + 1 : start]):
-        return False
-    return mention.bracketed or line is not None
+    clause = words["clause_turns"].split(before)[-1]
+    return _ANY_LANGUAGE["denies_clause"].search(clause) is not None
