@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal
 
 from medtasks.answers.markup import bounded, plain_text, reply_text
@@ -110,25 +109,40 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
     >>> count_of("Two sessile polyps and one clip.", "polyps?"), count_of("Several polyps.", "polyps?")
     (2, None)
     """
+    counts = _all_counts(text, terms)
+    if counts:
+        return counts.pop() if len(counts) == 1 else None
+    if any("no other" in mentions for _, mentions in _statements(text, terms)):
+        return 0
+    return _count_alone(text) if only else None
+
+
+def _all_counts(text: str, terms: str) -> set[int | None]:
+    """The counts that the statements of a text give, None for a vague or a joined one."""
     all_counts: set[int | None] = set()
-    joined = no_other = False
+    joined = False
     for statement, mentions in _statements(text, terms):
         counts = _counts(statement, mentions)
         some = any(counts)  # not "no findings and no abnormalities"
-        all_counts |= counts | ({None} if joined and some else set())
+        if joined and some:
+            all_counts.add(None)
+        all_counts |= counts
         joined = _PATTERNS["joins" if some else "between"].search(statement) is not None
-        no_other = no_other or "no other" in mentions
-    if all_counts:
-        return all_counts.pop() if len(all_counts) == 1 else None
-    if no_other:
-        return 0
-    if only and (alone := _PATTERNS["number_alone"].fullmatch(_normalised(text))):
-        return _number(alone["number"])
-    return 0 if only and _PATTERNS["none_alone"].fullmatch(_normalised(text)) else None
+    return all_counts
+
+
+def _count_alone(text: str) -> int | None:
+    """The count in an answer that is just a number or just *none*; None for any other answer."""
+    answer = _normalised(text)
+    number = _PATTERNS["number_alone"].fullmatch(answer)
+    if number:
+        return _number(number["number"])
+    return 0 if _PATTERNS["none_alone"].fullmatch(answer) else None
 
 
 @lru_cache(maxsize=64)  # an answer is read for one class after the other
 def _normalised(text: str) -> str:
+    """``text`` without thinking, markup and an overlong middle."""
     return plain_text(bounded(reply_text(text)))
 
 
@@ -137,26 +151,27 @@ def _clauses(text: str) -> tuple[str, ...]:
     """The statements of a text, without its questions."""
     clauses: list[str] = []
     for sentence in _PATTERNS["sentence_ends"].split(_normalised(text).replace(MARK, "")):
-        if not sentence.rstrip().endswith("?"):
-            ends = [
-                0,
-                *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)),
-                len(sentence),
-            ]
-            clauses.extend(sentence[start:end].strip() for start, end in pairwise(ends))
+        if sentence.rstrip().endswith("?"):
+            continue
+        start = 0
+        for statement_end in _PATTERNS["statement_ends"].finditer(sentence):
+            clauses.append(sentence[start : statement_end.end()].strip())
+            start = statement_end.end()
+        clauses.append(sentence[start:].strip())
     return tuple(clauses)
 
 
 def _statements(text: str, terms: str) -> list[tuple[str, tuple[_State, ...]]]:
-    return [_read(clause, terms) for clause in _clauses(text)]
+    """The statements of a text with what they say about a finding (`_statement`)."""
+    return [_statement(clause, terms) for clause in _clauses(text)]
 
 
 @lru_cache(maxsize=2**14)  # answers to one image share many clauses
-def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
+def _statement(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
     """The clause with ``MARK`` for each mention of the finding, and what it says in each of these
     places.
     """
-    statement = _names(terms).sub(MARK, clause)
+    statement = _name_pattern(terms).sub(MARK, clause)
     if MARK not in statement:
         return statement, ()
     hedged = _PATTERNS["hedges"].search(statement)
@@ -177,15 +192,18 @@ def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
 
 
 @lru_cache(maxsize=1024)
-def _names(terms: str) -> re.Pattern[str]:
+def _name_pattern(terms: str) -> re.Pattern[str]:
+    """The names of a finding as whole words, without *non-* before or *-like* behind them."""
     return re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
 
 
 def _counts(statement: str, mentions: tuple[_State, ...]) -> set[int | None]:
     """The counts in a statement, None for a vague one; a mention without a number gives none."""
     states = set(mentions) - {"no other"}
-    if not states or "unclear" in states:
-        return {None} if states else set()
+    if not states:
+        return set()
+    if "unclear" in states:
+        return {None}
     numbers = list(_PATTERNS["count_before"].finditer(statement))
     behind = _PATTERNS["count_behind"].search(statement)
     if behind and not numbers:
@@ -194,10 +212,12 @@ def _counts(statement: str, mentions: tuple[_State, ...]) -> set[int | None]:
         return {0}
     counts: set[int | None] = {None} if _PATTERNS["many"].search(statement) else set()
     for match in numbers:
-        vague = _PATTERNS["vague"].search(statement[max(0, match.start() - _REACH) : match.start()])
+        before = statement[max(0, match.start() - _REACH) : match.start()]
+        vague = _PATTERNS["vague"].search(before)
         counts.add(None if vague else _number(match["number"]))
     return counts
 
 
 def _number(word: str) -> int:
+    """The number that digits or a word state."""
     return int(word) if word.isdecimal() else _NUMBERS[word.casefold()]
