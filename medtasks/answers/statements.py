@@ -5,7 +5,7 @@ give.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from medtasks.answers.claims import REACH, claimed
@@ -71,69 +71,113 @@ def _is_weakened(marked: Marked, statement: Mention, previous: Mention | None) -
 
 
 def left_over(marked: Marked, mentions: Sequence[Mention], letters: str) -> Mention | None:
-    """The letter that is implied to be the answer: no other one is named without a denial, a doubt
-    or a comparison.
+    """The letter that is left as the answer although no words call it that; None without one.
 
-    If nothing calls it the answer, all others are named, or none and its text is beside it, or it
-    ends the response and some are named. Others may be open in earlier sentences if it is in bold
-    in the last paragraph, or the last words imply it.
+    No other letter may be named without a denial, a doubt or a comparison. In addition, words must
+    imply the letter, or all others must be named, or none of them and its text is beside it, or it
+    ends the response and some are named. Others may be open in earlier sentences if the letter is
+    in bold in the last paragraph, or the last words imply it.
     """
+    if marked.cut_off or marked.words["undecided"].search(marked.text):
+        return None
     declared = frozenset(letters)
-    listed_mentions = [
+    contest = _contest(marked, mentions, declared)
+    if contest is None or not _may_be_answer(marked, contest.last):
+        return None
+    if _wins_by_exclusion(contest, declared) or _wins_at_end(marked, mentions, contest, declared):
+        return contest.last
+    return None
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """The ``last`` letter that may be the answer, and what else a response names.
+
+    ``rivals``: other letters that may be the answer; ``weak``: letters that are denied, doubted or
+    compared; ``alone``: no other letter is named, not even in a list; ``ends``: no letter that may
+    be the answer follows.
+    """
+
+    last: Mention
+    rivals: frozenset[str]
+    weak: frozenset[str]
+    alone: bool
+    ends: bool
+
+
+def _contest(
+    marked: Marked, mentions: Sequence[Mention], declared: frozenset[str]
+) -> _Contest | None:
+    """The contest for the answer; None if no letter may be it.
+
+    An implied letter goes before the others, and a letter before an option's text.
+    """
+    in_list = [
         statement for statement in mentions if statement.rank in (Rank.REPEATED, Rank.LISTED)
     ]
     weak = marked.denied | letters_of(
         mention for mention in mentions if mention.weak and mention.upper
     )
-    able = _able(mentions, listed_mentions, weak, declared)
-    if not able or marked.cut_off or marked.words["undecided"].search(marked.text):
+    able = _able(mentions, in_list, weak, declared)
+    if not able:
         return None
     implied = [statement for statement in able if statement.rank == Rank.IMPLIED]
     by_letter = [statement for statement in able if not statement.text]
     last = (implied or by_letter or able)[-1]
-    if not _may_be_answer(marked, last):
-        return None
-    other_letters = (
-        letters_of(mention for mention in able if not last.letters <= mention.letters) & declared
+    rivals = declared & letters_of(
+        mention for mention in able if not last.letters <= mention.letters
     )
-    alone = weak | other_letters | letters_of(listed_mentions) <= last.letters
-    if not other_letters:
-        all_others_weak = weak | last.letters >= declared
-        named_with_text = alone and not weak and last.own
-        if implied or all_others_weak or named_with_text:
-            return last
+    named = weak | rivals | letters_of(in_list)
+    return _Contest(last, rivals, weak, alone=named <= last.letters, ends=last is able[-1])
+
+
+def _wins_by_exclusion(contest: _Contest, declared: frozenset[str]) -> bool:
+    """Whether a letter without rivals is implied, or all others are weak, or it is named alone with
+    its text.
+    """
+    last, weak = contest.last, contest.weak
+    if contest.rivals:
+        return False
+    if last.rank == Rank.IMPLIED or weak | last.letters >= declared:
+        return True
+    return contest.alone and not weak and last.own
+
+
+def _wins_at_end(
+    marked: Marked, mentions: Sequence[Mention], contest: _Contest, declared: frozenset[str]
+) -> bool:
+    """Whether a letter in the last paragraph closes the response or is its last word."""
+    last = contest.last
     in_last_paragraph = "\n\n" not in marked.text[last.position :].strip()
-    if last is not able[-1] or not last.letters <= declared or not in_last_paragraph:
-        return None
-    if not last.bold and (alone or last.letters & weak):
-        return None
-    if not other_letters and _closes(marked, last, mentions):
-        return last
-    return last if _is_last_word(marked, last, mentions) else None
+    if not contest.ends or not last.letters <= declared or not in_last_paragraph:
+        return False
+    if not last.bold and (contest.alone or last.letters & contest.weak):
+        return False
+    if not contest.rivals and _closes(marked, last, mentions):
+        return True
+    return _is_last_word(marked, last, mentions)
 
 
 def _able(
     mentions: Sequence[Mention],
-    listed_mentions: Sequence[Mention],
+    in_list: Sequence[Mention],
     weak: frozenset[str],
     declared: frozenset[str],
 ) -> list[Mention]:
     """The statements that may name the answer; of a list, only its end if all else is weak."""
     able: list[Mention] = []
     for statement in mentions:
-        if statement.upper and not statement.weak and statement not in listed_mentions:
+        if statement.upper and not statement.weak and statement not in in_list:
             able.append(statement)
-    if (
-        listed_mentions
-        and listed_mentions[-1] is mentions[-1]
-        and weak >= declared - listed_mentions[-1].letters
-    ):
-        able.append(listed_mentions[-1])
+    if in_list:
+        end_of_list = in_list[-1]
+        if end_of_list is mentions[-1] and weak >= declared - end_of_list.letters:
+            able.append(end_of_list)
     return able
 
 
 def _may_be_answer(marked: Marked, statement: Mention) -> bool:
-    """Whether it names one letter, undenied and without a doubt or a *but* after it."""
+    """Whether a statement names one letter, undenied and without a doubt or a *but* after it."""
     if len(statement.letters) != 1 or statement.text or statement.rank == Rank.TENTATIVE:
         return False
     if statement.letters & marked.denied:
@@ -179,10 +223,11 @@ def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
     """Whether the clause around a letter denies, doubts or compares something; after a label its
     whole line does.
     """
-    turn = words["line_turns" if words["line_start"].search(before[-20:]) else "turns"].search(
-        after
-    )
-    clause = after[: turn.start() + 1] if turn else after
-    if clause.endswith(DENIED):  # "D rather than A"
-        clause = words["denied_before"].sub("", clause[:-1])
-    return any(map(words["weakens"].search, (words["turns"].split(before)[-1], clause)))
+    is_label = words["line_start"].search(before[-20:])
+    turn = words["line_turns" if is_label else "turns"].search(after)
+    clause_after = after[: turn.start() + 1] if turn else after
+    if clause_after.endswith(DENIED):  # "D rather than A"
+        clause_after = words["denied_before"].sub("", clause_after[:-1])
+    clause_before = words["turns"].split(before)[-1]
+    weakens = words["weakens"].search
+    return bool(weakens(clause_before) or weakens(clause_after))
