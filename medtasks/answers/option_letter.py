@@ -44,7 +44,7 @@ the last stage is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from string import ascii_uppercase
@@ -53,13 +53,13 @@ from typing import Any, Literal, get_args
 from medtasks.answers.base import Reading, ResponseFilter
 from medtasks.answers.deciding_statements import deciding_statements
 from medtasks.answers.markup import PATTERNS, plain_reply
-from medtasks.answers.mentions import letters_alone
+from medtasks.answers.mentions import Mention, letters_alone
 from medtasks.answers.option_place import mark_places
 from medtasks.answers.option_text import exact_letter, named_letters
 from medtasks.answers.statements import letters_of
 from medtasks.answers.thoughts import strip_thinking
 from medtasks.answers.vocabulary import Rank, vocabulary_of
-from medtasks.answers.whole_answer import contradictions, whole_answer, yes_or_no
+from medtasks.answers.whole_answer import WholeAnswer, contradictions, whole_answer, yes_or_no
 
 LETTERS = "ABCDE"
 """The options of a benchmark that declares none."""
@@ -151,46 +151,67 @@ class OptionLetterFilter(ResponseFilter):
 
 
 def _extracted(bare_text: str, letters: str, options: Mapping[str, str]) -> Extraction:
-    """What a text without markup selects."""
-    selected, how = _selected(bare_text, letters, options)
-    if len(selected) == 1:
-        (letter,) = selected
+    """The option that a text without markup selects."""
+    selection = _selection(bare_text, letters, options)
+    if len(selection.letters) == 1:
+        (letter,) = selection.letters
         if letter in letters:
-            return Extraction(letter, "ok", how)
+            return Extraction(letter, "ok", selection.how)
         return Extraction(None, "out_of_range")
     how = "named" if len(named_letters(bare_text, options)) == 1 else ""
-    return Extraction(None, "multiple" if selected else "none", how)
+    return Extraction(None, "multiple" if selection.letters else "none", how)
 
 
-def _selected(
-    bare_text: str, letters: str, options: Mapping[str, str]
-) -> tuple[frozenset[str], str]:
-    """The letters that a reply selects, options or not, and how."""
+@dataclass(frozen=True)
+class _Selection:
+    """The letters that a reply selects, options or not; ``how`` as in `Extraction`."""
+
+    letters: frozenset[str]
+    how: str = "letter"
+
+
+def _selection(bare_text: str, letters: str, options: Mapping[str, str]) -> _Selection:
+    """What a reply selects: by a whole answer, or else by its deciding statements."""
     alone = letters_alone(bare_text)
     if alone:
-        return alone, "letter"
+        return _Selection(alone)
     if vocabulary_of(bare_text)["no_answer"].search(bare_text):  # null in JSON
-        return frozenset(), "letter"
+        return _Selection(frozenset())
     letter = exact_letter(bare_text, options)
     if letter:
-        return frozenset(letter), "text"
+        return _Selection(frozenset(letter), "text")
     whole = whole_answer(bare_text, options)
     if whole.alone:
-        return whole.letters, "letter" if whole.letter else "text"
+        return _Selection(whole.letters, "letter" if whole.letter else "text")
     deciding = deciding_statements(bare_text, letters, options)
+    by_text = all(statement.text for statement in deciding) and len(letters_of(deciding)) <= 1
+    if by_text and not whole.letter:
+        return _selection_by_text(bare_text, options, whole, deciding)
+    return _selection_by_letter(bare_text, options, whole, deciding)
+
+
+def _selection_by_text(
+    bare_text: str, options: Mapping[str, str], whole: WholeAnswer, deciding: Sequence[Mention]
+) -> _Selection:
+    """What a reply without a letter selects: a whole answer, a final text, or *yes* or *no*."""
+    if whole.text:
+        return _Selection(whole.letters, "text")
     selected = letters_of(deciding)
-    only_texts = all(statement.text for statement in deciding) and len(selected) <= 1
-    if only_texts and not whole.letter:
-        if whole.text:
-            return whole.letters, "text"
-        if selected and all(statement.rank == Rank.FINAL for statement in deciding):
-            return selected, "text"
-        return frozenset(yes_or_no(bare_text, options)), "text"
+    if selected and all(statement.rank == Rank.FINAL for statement in deciding):
+        return _Selection(selected, "text")
+    return _Selection(frozenset(yes_or_no(bare_text, options)), "text")
+
+
+def _selection_by_letter(
+    bare_text: str, options: Mapping[str, str], whole: WholeAnswer, deciding: Sequence[Mention]
+) -> _Selection:
+    """What deciding letters select, with the options that a whole answer or their own texts add."""
+    selected = letters_of(deciding)
     if not selected:
-        return frozenset(), "letter"
+        return _Selection(frozenset())
     if whole.letters == selected and mark_places(bare_text, options) != bare_text:
-        return selected, "text"
+        return _Selection(selected, "text")
     selected |= whole.letters
     if len(selected) == 1 and options:
         selected |= contradictions(bare_text, options, *selected)
-    return selected, "letter"
+    return _Selection(selected)
