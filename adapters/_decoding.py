@@ -48,6 +48,7 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
     """
 
     def __init__(self, letters: dict[int, str], *, ties: bool) -> None:
+        """Record the probabilities of the tokens ``letters``, each with its letter."""
         self._letters = letters
         self._records_ties = ties
         self._latest: torch.Tensor | None = None
@@ -56,6 +57,7 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         self._ties: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Record a step, and return its scores ``(rows, vocabulary)`` unchanged."""
         self._record_chosen(input_ids)
         self._latest = scores.float().log_softmax(dim=-1)
         if self._records_ties:
@@ -99,11 +101,13 @@ class StopAtText(StoppingCriteria):  # type: ignore[misc]
     """
 
     def __init__(self, answer_text: AnswerText, prompt_length: int, until: Sequence[str]) -> None:
+        """Look for the strings ``until`` behind the first ``prompt_length`` tokens."""
         self._answer_text = answer_text
         self._prompt_length = prompt_length
         self._until = until
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002
+        """Whether each row has ended."""
         stopped: list[bool] = []
         for tokens in input_ids[:, self._prompt_length :].tolist():
             text = self._answer_text.text_of(tokens)
@@ -115,6 +119,7 @@ class Decoder:
     """Generates with a model, from inputs made by its processor or :class:`SharedPrefix`."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
+        """Generate with ``model``, and decode with ``tokenizer``."""
         self._model = model
         self._tokenizer = tokenizer
         self._letters = LetterTokens(tokenizer)

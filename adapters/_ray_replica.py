@@ -28,6 +28,7 @@ class Replica:
     """The engine, in a Ray actor; it is imported where it runs."""
 
     def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
+        """Name the engine's class and its arguments; the first unit loads it."""
         self._engine = engine
         self._arguments = arguments
         self._model: Any = None

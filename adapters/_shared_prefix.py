@@ -85,6 +85,7 @@ class SharedPrefix:
     """
 
     def __init__(self, model: Any, usage: dict[str, int]) -> None:
+        """Begin without anything kept; ``usage`` is updated in place."""
         self._model = model
         self._usage = usage
         self._features: RecentlyUsed[bytes, dict[str, torch.Tensor]] = RecentlyUsed(

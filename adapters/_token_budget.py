@@ -34,6 +34,7 @@ class TokenBudget:
     """
 
     def __init__(self, most: int) -> None:
+        """Allow ``most`` tokens, and never more."""
         self.tokens = most
         self._most = most
         self._batches_since_failure = 0

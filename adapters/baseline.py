@@ -50,6 +50,7 @@ class MedtasksBaseline(MedtasksAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
+        """Choose the policy that `BaselineArguments` name."""
         super().__init__()
         settings = BaselineArguments.read(arguments)
         self._arguments = settings

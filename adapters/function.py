@@ -23,6 +23,7 @@ class MedtasksFunction(MedtasksAdapter):
     runs_model = True
 
     def __init__(self, answer: Callable[[list[dict[str, Any]]], str]) -> None:
+        """Answer with the function ``answer``."""
         super().__init__()
         self._answer = answer
 

@@ -25,16 +25,23 @@ def memory_of(lm: Any) -> Callable[[], PeakMemory] | None:
     if not getattr(lm, "runs_model", True):
         return None
     model = vars(lm).get("_model", vars(lm).get("model"))
-    holds_model = getattr(lm, "holds_model", isinstance(model, torch.nn.Module))
+    if getattr(lm, "holds_model", isinstance(model, torch.nn.Module)):
+        return _peak_memory
+    return _unknown_memory
 
-    def measure() -> PeakMemory:
-        if not holds_model:
-            return PeakMemory(None, None)
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            gpus = range(torch.cuda.device_count())
-            return PeakMemory(sum(torch.cuda.max_memory_allocated(gpu) for gpu in gpus), None)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        # in bytes on macOS, in kilobytes on Linux
-        return PeakMemory(None, peak if sys.platform == "darwin" else peak * 1024)
 
-    return measure
+def _unknown_memory() -> PeakMemory:
+    """The peak of a process that does not hold the model."""
+    return PeakMemory(None, None)
+
+
+def _peak_memory() -> PeakMemory:
+    """The peak of this process: of its GPUs if it uses any, else its resident memory."""
+    import torch
+
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        gpus = range(torch.cuda.device_count())
+        return PeakMemory(sum(torch.cuda.max_memory_allocated(gpu) for gpu in gpus), None)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # in bytes on macOS, in kilobytes on Linux
+    return PeakMemory(None, peak if sys.platform == "darwin" else peak * 1024)

@@ -22,6 +22,7 @@ _IDLE: list[subprocess.Popen[bytes]] = []
 
 @atexit.register
 def _end_children() -> None:
+    """Close the children's standard input, and wait until they have ended."""
     for process in _IDLE:
         process.communicate()
 

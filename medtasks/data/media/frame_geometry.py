@@ -71,6 +71,7 @@ def turn_of(frame: Any, name: str) -> Transpose | None:
     matrix = frame.side_data.get(Type.DISPLAYMATRIX)
     if matrix is None:
         return None
+    # stored by rows: (a, b, u), (c, d, v), (x, y, w)
     a, b, _, c, d, *_ = struct.unpack("=9i", bytes(matrix))
     largest = max(map(abs, (a, b, c, d)))
     signs = _sign(a, largest), _sign(b, largest), _sign(c, largest), _sign(d, largest)

@@ -130,6 +130,7 @@ class ImageCache:
     """
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
+        """Keep at most ``max_bytes`` of images, except those of one document."""
         self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self._lock = threading.Lock()
         self.misses = 0

@@ -105,7 +105,7 @@ class _StrictDecoding:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads = 0
+        self._threads = 0  # inside the context
         self._setting_before = False
 
     def __enter__(self) -> None:

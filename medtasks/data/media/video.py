@@ -175,6 +175,7 @@ class FrameStore:
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
+        """Keep at most ``max_bytes`` of frames."""
         self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self.decoded = 0
         self._reader = VideoReader(Path(), ())

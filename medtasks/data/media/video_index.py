@@ -153,10 +153,10 @@ class _Track:
                 self.keyframes.append(packet.pts)
 
     @property
-    def rank(self) -> tuple[bool, bool, int, int]:
-        """The stream with the highest rank is the one that players show.
+    def priority(self) -> tuple[bool, bool, int, int]:
+        """A sort key that is highest for the stream that players show.
 
-        It has several frames, is the default, is large, and has many frames, in this order.
+        Several frames count first, then being the default, a large picture, and many frames.
         """
         from av.stream import Disposition
 
@@ -171,7 +171,7 @@ def _index_of_container(path: Path, container: Any) -> VideoIndex:
     for packet in container.demux(streams):
         if packet.size:
             tracks[packet.stream.index].add(packet)
-    track = max(tracks.values(), key=lambda track: track.rank)
+    track = max(tracks.values(), key=lambda track: track.priority)
     _check_stream(path, container, track)
     pts = sorted(track.pts)
     time_base = Fraction(track.stream.time_base)
