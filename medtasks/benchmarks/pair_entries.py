@@ -59,6 +59,7 @@ class BatchResponses(list[str]):
 
 
 def _pair_entry(metric: Metric, prediction: str, reference: str) -> Entry:
+    """The entry of one pair; refuses a metric whose statistics are not an array of numbers."""
     row: object = metric.statistics(prediction, reference)
     if isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf":
         return table_entries(metric, row[None])[0]

@@ -114,6 +114,7 @@ class Rows:
             yield _TaskRow(document, excluded)
 
     def _benchmark_documents(self, prepared: Prepared) -> Iterable[Document]:
+        """The documents of all prepared records, copied so that subtasks may change them."""
         documents_of = get_benchmark(self.benchmark).data.documents
 
         def copied_documents(record: Any) -> list[Document]:
@@ -139,6 +140,7 @@ class Rows:
             ) from error
 
     def _no_rows(self, candidates: Iterable[_TaskRow]) -> NoRowsError:
+        """The error of a subtask of which no row can be asked, with the reasons."""
         counts = _counts_by_reason(candidates)
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         why = f" (left out: {left_out})" if left_out else ""
@@ -167,6 +169,7 @@ def _sample_id(argument: Any) -> Any:
 
 
 def _counts_by_reason(candidates: Iterable[_TaskRow]) -> dict[str, int]:
+    """How many rows are excluded, by reason."""
     counts = Counter(candidate.excluded for candidate in candidates if candidate.excluded)
     return dict(sorted(counts.items()))
 

@@ -36,6 +36,7 @@ def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...
 
 
 def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
+    """The value of a field that the rubric needs; a document without it is a :class:`DataError`."""
     if field not in document:
         raise DataError(
             f"sample {document.get('sample_id', '(no id)')}: field `{field}`, which rubric "
@@ -59,6 +60,7 @@ def _named_aspect(name: str) -> Aspect:
 
 
 def _is_aspect_name(name: Any) -> bool:
+    """Whether a value is a short text on one line without marks of the prompt."""
     if not isinstance(name, str) or name in RESERVED:
         return False
     return 0 < len(name) <= ASPECT_LENGTH and name.isprintable() and name == neutral(name).strip()
@@ -100,6 +102,7 @@ def _texts_by_aspect(aspects: tuple[Aspect, ...], written: Any) -> Mapping[str, 
 
 
 def _wrong_field(document: Mapping[str, Any], field: str, value: Any, expected: str) -> DataError:
+    """The error of a document's field with another ``value`` than was ``expected``."""
     return DataError(
         f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(value)[:80]!r}, "
         f"expected {expected}; prepare the data again."
@@ -113,6 +116,7 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
 
 @functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
 def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    """The JSON schema of a verdict on ``aspects``, with a reason for each score or without."""
     scores: dict[str, Any] = {}
     for aspect in aspects:
         score: dict[str, Any] = {"type": "integer", "enum": [*aspect.scale]}
@@ -123,6 +127,7 @@ def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
 
 
 def _strict_object(properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,

@@ -38,20 +38,19 @@ class Aspect(BaseModel, frozen=True, extra="forbid"):
     anchors: dict[int, str] = {}
 
     def __hash__(self) -> int:
-        return hash(
-            (self.name, self.minimum, self.maximum, self.guidance)
-        )  # a dict of anchors has no hash
+        # without the anchors: a dict has no hash
+        return hash((self.name, self.minimum, self.maximum, self.guidance))
 
     @model_validator(mode="after")
     def _whole_scale(self) -> Aspect:
+        """Refuse a scale out of range, and anchors for only some of its scores."""
         if not 0 <= self.minimum < self.maximum <= 100:
             raise ValueError(
                 f"the scale {self.minimum} to {self.maximum} must be increasing and within 0 to 100"
             )
         if self.anchors and sorted(self.anchors) != list(self.scale):
-            raise ValueError(
-                f"anchors are given for {sorted(self.anchors)}, expected one for each of {[*self.scale]}"
-            )
+            expected = f"one for each of {[*self.scale]}"
+            raise ValueError(f"anchors are given for {sorted(self.anchors)}, expected {expected}")
         return self
 
     @property

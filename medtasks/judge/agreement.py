@@ -112,6 +112,11 @@ def _measures(aspect: _Aspect, raters: Sequence[str], resamples: int) -> Iterato
         for measure, statistic in _pair_statistics(aspect.is_binary).items():
             coefficient = _coefficient(statistic, units, resamples, needs="both")
             yield _agreement(aspect, names, measure, coefficient)
+    yield from _measures_of_all(aspect, resamples)
+
+
+def _measures_of_all(aspect: _Aspect, resamples: int) -> Iterator[Agreement]:
+    """The measures of all raters, which need every rating of a unit or at least two."""
     unordered = [_with_sorted_scores(unit) for unit in aspect.units]
     by_all = [unit for unit in unordered if unit.is_complete]
     kappa = _coefficient(stats.fleiss_kappa, by_all, resamples, needs="all raters")
@@ -138,10 +143,12 @@ def _coefficient(
 def _agreement(
     aspect: _Aspect, raters: str, measure: str, coefficient: stats.Coefficient
 ) -> Agreement:
+    """The report's entry for one measure on one aspect."""
     return Agreement(aspect=aspect.name, raters=raters, measure=measure, **dict(coefficient))
 
 
 def _pair_statistics(is_binary: bool) -> dict[str, stats.Statistic]:
+    """The measures for two raters by name; ordered scales have further ones."""
     statistics: dict[str, stats.Statistic] = {
         "raw agreement": stats.raw_agreement,
         "Cohen's kappa": stats.cohen_kappa,

@@ -171,6 +171,7 @@ class BatchEndpoint(Endpoint):
         return await self._results(record, batch)
 
     async def _recorded_batch(self, record: BatchRecord) -> Batch:
+        """The batch of a record, or of its file; created if an earlier process did not get there."""
         if record.batch is not None:
             return await self._api.batches.retrieve(record.batch)
         async for batch in self._api.batches.list():
@@ -229,7 +230,8 @@ class BatchEndpoint(Endpoint):
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, longest)
             try:
-                batch, unreached = await self._api.batches.retrieve(batch.id), 0
+                batch = await self._api.batches.retrieve(batch.id)
+                unreached = 0
             except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError):
                 unreached += 1
                 if unreached == UNREACHED:

@@ -71,6 +71,7 @@ def _first_failure(verdicts: Iterable[Verdict]) -> Verdict | None:
 
 
 def _failure_line(failure: Verdict, judge: str, settings: JudgeSettings) -> str:
+    """The line on a judge that failed, which mentions a missing key if that may be the cause."""
     without_key = ""
     if failure.cause is Cause.REJECTED and settings.api_key() is None:
         without_key = (
@@ -172,6 +173,7 @@ def report(
 
 
 def _usage(used: Spent, settings: JudgeSettings) -> str:
+    """Requests and tokens in words, with their cost if the settings have prices."""
     text = (
         f"{used.requests:,} requests now ({used.retries:,} retries, {used.failed:,} questions "
         f"without an answer), {_tokens(used)}"

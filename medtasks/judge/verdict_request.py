@@ -74,6 +74,7 @@ class VerdictRequest:
         )
 
     def _without_verdict(self, cause: Cause, reason: str) -> Verdict:
+        """The empty verdict of a response that is unjudged for this reason."""
         prompt_tokens, completion_tokens = self._tokens()
         return Verdict(
             key=self.key,
@@ -115,6 +116,7 @@ class VerdictRequest:
         return self._parsed(answer.answer, answer.ending)
 
     def _parsed(self, text: str, ending: Ending) -> Verdict | Invalid | Cause:
+        """The verdict in an answer, or why it has none; a cut answer may still have one."""
         if ending is Ending.REFUSED:
             return Cause.REFUSED
         was_cut = ending is Ending.CUT
@@ -124,11 +126,13 @@ class VerdictRequest:
         return reading
 
     async def _ask(self) -> None:
+        """Ask for a verdict, and keep the answer."""
         answer = await self._answer(self.key)
         self.store.forget_repair(self.key)  # of an earlier answer
         self._keep(self.key, answer)
 
     async def _ask_for_repair(self, invalid: Invalid) -> None:
+        """Ask once more, with the invalid answer and what is wrong with it, and keep the answer."""
         key = self.key + REPAIR
         previous = self.answers[-1].answer
         repair = repair_request(previous, invalid, verdict_schema(self.rubric, self.document))
@@ -175,6 +179,7 @@ class VerdictRequest:
 
 
 def _as_json(verdict: Verdict) -> str:
+    """The verdict as the judge's schema has it: each score, with its reason if there is one."""
     aspects: dict[str, Any] = dict(verdict.scores or {})
     for name, reason in verdict.reasons.items():
         aspects[name] = {"reason": reason, "score": aspects[name]}

@@ -193,6 +193,7 @@ def _gold_labels(gold_answer: str) -> frozenset[str]:
 
 
 def _statements_on_labels(name: str, gold: frozenset[str], text: str, *, only: bool) -> _Statements:
+    """What an answer says about each finding that the gold answer lists, and about any other."""
     unknown_labels = tuple(sorted(gold - _LABELS[name].keys()))
     reading = read_answer(name, text, only=only, further=unknown_labels)
     if not gold:
@@ -287,6 +288,7 @@ def contradiction(document: Mapping[str, Any]) -> str | None:
 
 
 def _count_contradiction(name: str, answer: str, reference: str) -> str:
+    """How a reference contradicts the answer to a count question; empty if it does not."""
     if answer.isdecimal():
         count = count_of(reference, NAMES[name])
         if count is not None and count != int(answer):
@@ -297,6 +299,7 @@ def _count_contradiction(name: str, answer: str, reference: str) -> str:
 
 
 def _presence_contradiction(name: str, answer: str, reference: str) -> str:
+    """How a reference contradicts the answer to a presence question; empty if it does not."""
     if name not in NAMES or answer not in ("yes", "no"):
         return ""
     said = said_of(reference, NAMES[name])
