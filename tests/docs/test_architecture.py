@@ -123,3 +123,13 @@ def test_only_benchmarks_name_a_benchmark_and_what_they_share_imports_none() -> 
     assert naming == {*NAMED, "medtasks.benchmarks"}
     shared = [name for name in others if name.startswith("medtasks.benchmarks.")]
     assert {name for name in shared if any(map(own.match, graph()[name]))} == set()
+
+
+def test_every_benchmark_is_packaged_and_in_the_contracts() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    modules = {f"medtasks.benchmarks.{name}" for name in DIRECTORIES}
+    assert modules <= set(project["setuptools"]["packages"])
+    by_name = {contract["name"]: contract for contract in CONTRACTS}
+    assert modules == set(by_name["benchmarks do not import each other"]["modules"])
+    registry_alone = by_name["benchmarks are reached through the registry alone"]
+    assert modules == set(registry_alone["forbidden_modules"])
