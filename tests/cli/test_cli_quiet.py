@@ -85,15 +85,15 @@ def test_miniature_data_are_made_in_the_users_own_temporary_directory(
     for name, value in closed_home.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    cache._temporary.cache_clear()
+    cache._temporary_cache.cache_clear()
     own = tmp_path / "temporary" / f"medtasks-{os.getuid()}"
     assert cache.writable_cache() == own
     assert own.stat().st_mode & 0o777 == 0o700
     own.chmod(0o777)  # as one that somebody else had made
-    cache._temporary.cache_clear()
+    cache._temporary_cache.cache_clear()
     assert cache.writable_cache().parent == own.parent
     assert cache.writable_cache() != own
-    cache._temporary.cache_clear()
+    cache._temporary_cache.cache_clear()
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "named"))
     assert cache.writable_cache() == tmp_path / "named"
 
