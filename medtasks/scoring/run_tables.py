@@ -56,6 +56,7 @@ class RunTables:
 
     @property
     def tasks(self) -> tuple[str, ...]:
+        """The tasks with a table or with samples."""
         if self._samples:
             return tuple(self._samples)
         return tuple(name for name in self.made if load_spec(name).kind == "task")
@@ -67,21 +68,29 @@ class RunTables:
         spec = load_spec(name)
         if name in self.made:
             return self.made[name]
-        key = (name, tuple(members))
-        if key in self._pooled:
-            return self._pooled[key]
-        facts = spec.metadata
-        if not members or key[1] == (name,):
+        if not members or tuple(members) == (name,):
             self.made[name] = self._task_table(spec)
-            return self.made[name]
-        if not spec.benchmark.repeatable:
-            samples: list[Sample] = []
-            for member in members:
-                samples += self._samples[member]
-            self.made[name] = item_table(samples, spec.benchmark, facts.breakdowns, facts.pooled)
-            return self.made[name]
-        tables = [self.of(member) for member in members]
-        self._pooled[key] = pooled_table(tables, facts.breakdowns, facts.pooled)
+        elif not spec.benchmark.repeatable:
+            self.made[name] = self._joined_table(spec, members)
+        else:
+            return self._pooled_table(spec, tuple(members))
+        return self.made[name]
+
+    def _joined_table(self, spec: TaskSpec, members: Iterable[str]) -> ItemTable:
+        """The table of a group whose items may have samples of several tasks."""
+        samples: list[Sample] = []
+        for member in members:
+            samples += self._samples[member]
+        facts = spec.metadata
+        return item_table(samples, spec.benchmark, facts.breakdowns, facts.pooled)
+
+    def _pooled_table(self, spec: TaskSpec, members: tuple[str, ...]) -> ItemTable:
+        """The table of a group's items, which are those of its tasks."""
+        key = (spec.name, members)
+        if key not in self._pooled:
+            tables = [self.of(member) for member in members]
+            facts = spec.metadata
+            self._pooled[key] = pooled_table(tables, facts.breakdowns, facts.pooled)
         return self._pooled[key]
 
     def _task_table(self, spec: TaskSpec) -> ItemTable:
