@@ -40,6 +40,7 @@ def writable_cache() -> Path:
 
 @cache
 def _temporary_cache() -> Path:
+    """A directory that only this user can write, the same in each process if possible."""
     folder = Path(tempfile.gettempdir()) / f"medtasks-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -69,6 +69,7 @@ def remove_abandoned(directory: Path) -> None:
 
 
 def _remove_unless_locked(folder: Path) -> None:
+    """Delete an abandoned directory; one that a running process has locked stays."""
     with directory_lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as is_locked:
         if is_locked:
             shutil.rmtree(folder, ignore_errors=True)

@@ -203,6 +203,7 @@ def _has_null(source: Any, keys: Keys) -> bool:
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in the annotation of a field, such as ``list[Model] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):

@@ -185,6 +185,7 @@ def _directory(value: str) -> Path | None:
 
 
 def _count(environment: Mapping[str, str], variable: str) -> int | None:
+    """The value of a variable that is a number of at least 1; None if it is empty."""
     value = environment[variable]
     if not value:
         return None
@@ -194,12 +195,14 @@ def _count(environment: Mapping[str, str], variable: str) -> int | None:
 
 
 def _is_blind(value: str) -> bool:
+    """The value of ``MEDTASKS_BLIND``."""
     if value not in ("", "0", "1"):
         raise UsageError(f"MEDTASKS_BLIND is {value!r}, expected 1 (prompts without media) or 0.")
     return value == "1"
 
 
 def _share_of_failures(value: str) -> float:
+    """The value of ``MEDTASKS_MAX_FAILED``, by default `MAX_FAILED`."""
     if not value:
         return MAX_FAILED
     with suppress(ValueError):

@@ -19,6 +19,7 @@ class MarkedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: igno
     """
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The object; raises `yaml.MarkedYAMLError` at a value that cannot be constructed."""
         try:
             return super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):

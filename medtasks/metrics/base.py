@@ -152,12 +152,11 @@ class ExactMatch(MeanMetric):
     signature = sign(name, case="lower", strip="yes")
 
     def table(self, pairs: Pairs) -> Array:
-        return mean_table(
-            [
-                prediction.strip().lower() == reference.strip().lower()
-                for prediction, reference in pairs
-            ]
-        )
+        """``(1, 1)`` for each pair of equal texts, ``(0, 1)`` for any other."""
+        is_equal = []
+        for prediction, reference in pairs:
+            is_equal.append(prediction.strip().lower() == reference.strip().lower())
+        return mean_table(is_equal)
 
 
 def corpus_score(metric: Metric, statistics: Array) -> float:

@@ -101,6 +101,7 @@ def is_ours(name: str) -> bool:
 
 @once
 def _judged() -> dict[str, ItemScore]:
+    """The scores of all usable rubrics, by name."""
     metrics: dict[str, ItemScore] = {}
     for rubric in usable_rubrics():
         first, *_ = rubric.metrics

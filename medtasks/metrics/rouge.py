@@ -27,6 +27,7 @@ class Rouge(MeanMetric):
     """
 
     def __init__(self, name: str) -> None:
+        """``name`` is ``rouge1``, ``rouge2`` or ``rougeL``."""
         self.name = name
         # equal texts without a to z and digits score 0, answers of one word score 0 in ROUGE-2
         self.facts = MetricFacts(

@@ -103,6 +103,7 @@ def _differing(submitted: Sample, scored: Sample) -> Iterator[FieldValues]:
 def _differing_keys(
     field: str, submitted: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> Iterator[FieldValues]:
+    """The keys of a field whose values differ, or that only one side has."""
     for key in dict.fromkeys((*submitted, *expected)):
         is_in_both = key in submitted and key in expected
         if not is_in_both or submitted[key] != expected[key]:

@@ -211,6 +211,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
 
 
 def _require_same_data(folder: Path, manifest: RunManifest) -> None:
+    """Refuse a run on other data than those prepared here."""
     for name, facts in manifest.data.items():
         prepared = open_prepared(name).manifest.fingerprint
         if prepared != facts.fingerprint:

@@ -23,6 +23,7 @@ def require_consistent(manifest: RunManifest, samples: Set[str]) -> None:
 
 
 def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
+    """What contradicts what, a sentence each; ``samples`` are the tasks with samples."""
     yield from _judge_contradictions(manifest)
     if not manifest.tasks:
         yield "manifest.json: field `tasks` names none, expected at least one; run again."

@@ -102,6 +102,7 @@ class _Pool:
         return shared_tuple(tuple(values[row] for row in self.order.tolist()))
 
     def group_keys(self, breakdown: str) -> tuple[tuple[str, ...], ...]:
+        """The keys of each item's groups."""
         return self.rows(lambda table: table.groups[breakdown])
 
     def common_breakdowns(self) -> list[str]:
@@ -113,6 +114,7 @@ class _Pool:
         return common
 
     def column(self, metric: str) -> MetricColumn:
+        """The metric's column of all items; absent for tables without the metric."""
         columns = []
         for table in self.tables:
             if metric in table.columns:

@@ -34,6 +34,7 @@ def _problem_with_counts(rows: Array) -> str | None:
 
 
 def _problem_with_scores(metric: str, rows: Array) -> str | None:
+    """What is wrong with the first item whose score is out of the metric's range."""
     low, high = item_bounds_of(metric) or (-_HUGE, _HUGE)
     low, high = max(low, -_HUGE), min(high, _HUGE)
     with np.errstate(all="ignore"):  # a single item may have no score

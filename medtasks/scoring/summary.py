@@ -182,6 +182,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
 
 
 def _score_parts(scores: Scores) -> Iterator[str]:
+    """Each headline score, followed by its floors if it has any."""
     for metric, score in headline_scores(scores).items():
         yield f"{metric} {format_score(metric, score)}"
         floors = _floors(score)
