@@ -171,7 +171,7 @@ class BatchEndpoint(Endpoint):
         return await self._results(record, batch)
 
     async def _recorded_batch(self, record: BatchRecord) -> Batch:
-        """The batch of a record, or of its file; created if an earlier process did not get there."""
+        """The batch of a record, or else of its file; a new one if neither exists yet."""
         if record.batch is not None:
             return await self._api.batches.retrieve(record.batch)
         async for batch in self._api.batches.list():

@@ -21,8 +21,8 @@ from medtasks.judge.reply import (
     is_refusal,
     problem_of,
     read_completion,
-    seconds_to_wait,
 )
+from medtasks.judge.retry_after import seconds_to_wait
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:

@@ -37,7 +37,8 @@ from tiny_endpoint import (
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent
 from medtasks.judge.rate_limiter import RateLimiter
-from medtasks.judge.reply import Ending, seconds_to_wait
+from medtasks.judge.reply import Ending
+from medtasks.judge.retry_after import seconds_to_wait
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
