@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.contradictions import contradiction
 
 TEXT, BOX, FINDING = (
     "Is there text?",

@@ -14,7 +14,8 @@ import numpy as np
 
 from medtasks.benchmarks.aggregations import scored_by
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.contradictions import contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name, prepare_transformed
