@@ -20,6 +20,7 @@ from medtasks.benchmarks.medstreambench.records import (
     MedStreamRecord,
     MedStreamRound,
 )
+from medtasks.benchmarks.medstreambench.responses import allowed_responses, as_alert
 from medtasks.benchmarks.medstreambench.table4 import (
     OVERALL_TABLE4,
     OVERALL_TABLE4_EQ10,
@@ -116,7 +117,7 @@ def _item_fields(record: MedStreamRecord) -> Document:
     as_recorded = record.model_dump(
         mode="json", exclude={"rounds", "media", "judge_rubric", "choices", "sample_id"}
     )
-    responses = _responses(record)
+    responses = allowed_responses(record)
     return {
         **as_recorded,
         "item_id": record.sample_id,
@@ -132,39 +133,6 @@ def _item_fields(record: MedStreamRecord) -> Document:
     }
 
 
-class _Responses(NamedTuple):
-    """How an item may be answered: what prompts allow, and what baselines answer."""
-
-    allowed: list[str]
-    abstention: str
-    positive: str
-    guesses: list[str]
-
-
-def _responses(record: MedStreamRecord) -> _Responses:
-    """How the item may be answered: by alerts if it is proactive, otherwise by answers."""
-    answer = _first_answer(record)
-    if record.temporal_mode == "proactive":
-        abstentions = ABSTENTIONS["proactive"]
-        positive = _as_alert(answer or "something changed")
-        allowed = [*abstentions, "alert: <reason>"]
-        return _Responses(allowed, abstentions[0], positive, [*abstentions, positive])
-    abstentions = ABSTENTIONS["future"]
-    allowed = [*abstentions, "<answer>"]
-    guesses = list(record.choices)
-    if record.choices and record.task_mode == "streaming":
-        guesses.extend(abstentions)
-    return _Responses(allowed, abstentions[0], answer or "yes", guesses)
-
-
-def _first_answer(record: MedStreamRecord) -> str:
-    """What the first answerable round expects; empty if there is none."""
-    for turn in record.rounds:
-        if turn.answerable:
-            return "; ".join(turn.expected)
-    return ""
-
-
 def _round_fields(
     record: MedStreamRecord, number: int, turn: MedStreamRound, most: int | None
 ) -> Document:
@@ -174,7 +142,7 @@ def _round_fields(
         sample_id = f"{record.sample_id}@{number}"
     target = "; ".join(turn.expected)
     if record.temporal_mode == "proactive" and turn.answerable:
-        target = _as_alert(target)
+        target = as_alert(target)
     return {
         "sample_id": sample_id,
         "round": number,
@@ -206,10 +174,6 @@ def _frame_fields(turn: MedStreamRound, most: int | None) -> Document:
         "media": media,
         "max_frames": most,
     }
-
-
-def _as_alert(reason: str) -> str:
-    return reason if reason.casefold().startswith("alert") else f"alert: {reason}"
 
 
 retrospective, present, future, future_streaming, proactive = (

@@ -87,8 +87,8 @@ _NOTES = {
     "The headline score is pooled over items.",
     "laws": "Computed from the same responses. The paper has no formula for early and late "
     "responses. Our score falls to 0 at 2δ; the alternative, stream length, falls to 0 at the "
-    "stream's length beyond δ. Table 4 is equally consistent with applying equation 10 to all future items, with "
-    "responsiveness 0 for single-turn items.",
+    "stream's length beyond δ. Table 4 is equally consistent with applying equation 10 to all "
+    "future items, with responsiveness 0 for single-turn items.",
     "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; "
     "positive values are late.",
 }

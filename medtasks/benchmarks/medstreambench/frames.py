@@ -1,20 +1,19 @@
-"""MedStreamBench: the frames that the windows of each record show, and what is wrong with media."""
+"""MedStreamBench: the frames that the windows of each record show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from medtasks.benchmarks.medstreambench.examined import Examined, MediaProblem
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.core.errors import MediaError
 from medtasks.core.text import counted
 from medtasks.data.media.child import Crashed, call_in_child
-from medtasks.data.media.images import MediaEntry, MediaIndex, decoding_threads, index_media
+from medtasks.data.media.images import decoding_threads, index_media
 from medtasks.data.media.video import KnownVideo, scan_video
 from medtasks.data.media.video_index import VideoIndex, read_index
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
@@ -22,55 +21,6 @@ from medtasks.data.preparation import Preparation
 
 _PREFIX = "Stream_Bench"
 _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
-
-
-class MediaProblem(Enum):
-    """Why a record is left out because of its media."""
-
-    MISSING = "missing_media"
-    UNREADABLE = "unreadable_media"
-    OUTSIDE = "window_outside_media"
-
-
-@dataclass
-class Examined:
-    """What was found about some records' media.
-
-    By record id: those ``chosen``, with the frames that their rounds show, and those ``left_out``.
-    By path: ``errors`` are what is wrong with files, ``entries`` those of the files that are shown;
-    ``uniform`` are pictures of one colour. ``video`` is the entry of a video, if it is the only
-    file, in the progress log.
-    """
-
-    chosen: dict[str, MedStreamRecord] = field(default_factory=dict)
-    left_out: dict[str, MediaProblem] = field(default_factory=dict)
-    errors: dict[str, MediaError] = field(default_factory=dict)
-    entries: dict[str, MediaEntry] = field(default_factory=dict)
-    uniform: set[str] = field(default_factory=set)
-    video: KnownVideo | None = None
-
-    @classmethod
-    def without(
-        cls, records: Sequence[MedStreamRecord], reason: MediaProblem, file: str, error: MediaError
-    ) -> Examined:
-        """All ``records`` of a file are left out."""
-        return cls(left_out={record.sample_id: reason for record in records}, errors={file: error})
-
-    def leave_out(self, sample_id: str, reason: MediaProblem) -> None:
-        self.chosen.pop(sample_id, None)
-        self.left_out[sample_id] = reason
-
-    def add(self, more: Examined) -> None:
-        """Add what other files give."""
-        self.chosen |= more.chosen
-        self.left_out |= more.left_out
-        self.errors |= more.errors
-        self.entries |= more.entries
-        self.uniform |= more.uniform
-
-    @property
-    def index(self) -> MediaIndex:
-        return MediaIndex(list(self.entries.values()), self.errors, sorted(self.uniform))
 
 
 def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Preparation) -> Examined:

@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 from typing_extensions import Unpack
 
-from medtasks.benchmarks.medstreambench.frames import Examined, examine_media
+from medtasks.benchmarks.medstreambench.examined import Examined
+from medtasks.benchmarks.medstreambench.frames import examine_media
 from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.catalog.records import distinct, tallies
