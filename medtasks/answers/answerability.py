@@ -49,8 +49,9 @@ def answer_or_unanswerable(text: str) -> str:
     while answer != before:  # removing a label may uncover thinking or another label
         before = answer
         answer = answer_text(reply_text(answer))
-        if again := _PATTERNS["labels_again"].match(answer):
-            answer = answer[again.end() :].strip()
+        labels = _PATTERNS["labels_again"].match(answer)
+        if labels:
+            answer = answer[labels.end() :].strip()
     bare_text = plain_text(bounded(answer))
     if answer == _EMPTY or not bare_text:
         return _EMPTY
@@ -77,26 +78,32 @@ def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
     if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].search(reply):
         return False
-    if _PATTERNS["placed_elsewhere"].search(
-        reply
-    ):  # "Not visible on the left; it lies behind the liver."
+    # "Not visible on the left; it lies behind the liver."
+    if _PATTERNS["placed_elsewhere"].search(reply):
         return False
     return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
 
 
 def _abstains(bare_text: str) -> bool:
-    if bare_text.startswith("{") and _PATTERNS["flagged"].match(
-        bare_text
-    ):  # {"answerable": false, "answer": null}
+    """Whether an answer without markup is an abstention (rules 3 to 5)."""
+    # {"answerable": false, "answer": null}
+    if bare_text.startswith("{") and _PATTERNS["flagged"].match(bare_text):
         return True
-    labels = [label.end() for label in _PATTERNS["label"].finditer(bare_text)]
-    start = next(
-        (end for end in reversed(labels) if any(map(str.isalnum, bare_text[end : end + 40]))), 0
-    )
+    start = _deciding_start(bare_text)
     answer = bare_text[start:].strip()
     if _PATTERNS["abstains"].match(bare_text, start) or declines(answer):
         return True
     return any(map(_concludes, _PATTERNS["sentence_ends"].split(answer)))
+
+
+def _deciding_start(bare_text: str) -> int:
+    """Where the last label ends that words follow; 0 without a label."""
+    labels = list(_PATTERNS["label"].finditer(bare_text))
+    for label in reversed(labels):
+        behind = bare_text[label.end() : label.end() + 40]
+        if any(map(str.isalnum, behind)):
+            return label.end()
+    return 0
 
 
 def _concludes(sentence: str) -> bool:
