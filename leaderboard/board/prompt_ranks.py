@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from medtasks.runs.signature import changed_signature
@@ -30,8 +30,6 @@ def prompt_ranks(
     """
     whole_tasks = [column for column in columns if column.breakdown is None]
     by_prompt = _columns_by_prompt(whole_tasks)
-    if not by_prompt:
-        return [], None
     rankings: dict[int, Ranking] = {}
     for number, column in by_prompt.items():
         ranking = ranking_of(column)
@@ -41,16 +39,25 @@ def prompt_ranks(
     models = _models_under_all(ranks)
     if len(models) < 2:
         return [], None
-
     task = next(iter(by_prompt.values())).task
     over_all = next(column for column in whole_tasks if column.task == task)
+    table = _rank_table([ranking_of(over_all), *rankings.values()])
+    return [table], _prompt_order(task, models, ranks)
+
+
+def _rank_table(rankings: Iterable[Ranking | None]) -> BoardTable:
+    """The table with a column of ranks for each ranking that there is."""
     cells: list[FilledCell] = []
-    for ranking in (ranking_of(over_all), *rankings.values()):
+    for ranking in rankings:
         if ranking is not None:
             cells += _rank_cells(ranking)
-    table = made_table("prompt-ranks", "Rank under each prompt", _NOTE, cells)
+    return made_table("prompt-ranks", "Rank under each prompt", _NOTE, cells)
+
+
+def _prompt_order(task: str, models: Sequence[str], ranks: Ranks) -> PromptOrder:
+    """How far the order of models depends on a task's prompt."""
     tau, lowest_tau = _rank_correlations(models, ranks)
-    order = PromptOrder(
+    return PromptOrder(
         task=task,
         prompts=len(ranks),
         pairs=math.comb(len(models), 2),
@@ -58,7 +65,6 @@ def prompt_ranks(
         tau=tau,
         lowest_tau=lowest_tau,
     )
-    return [table], order
 
 
 def _columns_by_prompt(columns: Sequence[BoardColumn]) -> dict[int, BoardColumn]:
@@ -77,6 +83,7 @@ def _columns_by_prompt(columns: Sequence[BoardColumn]) -> dict[int, BoardColumn]
 
 
 def _ranks_of(ranking: Ranking) -> dict[str, int]:
+    """The rank of each ranked model."""
     return {ranked.model: ranked.rank for ranked in ranking.ranked}
 
 

@@ -76,15 +76,13 @@ def write_records(
             "evaluation_id": f"{benchmark}/{model}/{key}",
         }
         record = {**shared, **evaluation_record(members, model, source)}
-        layout = all_layouts()[benchmark]
         lines: list[str] = []
+        layout = all_layouts()[benchmark]
         if layout.shows == "nothing":
             notes.append(f"{benchmark}: without samples. {layout.why}")
         else:
             run = _with_samples(results, members[0].run)
-            for fields in sample_lines(members, run):
-                line = {**shared, "model_id": model, **fields}
-                lines.append(_checked_json(schema.sample_line, line))
+            lines = _sample_lines(schema, members, run, {**shared, "model_id": model})
         if lines:
             file = folder / f"{stem}_samples.jsonl"
             _write(out / file, "".join(lines))
@@ -94,6 +92,16 @@ def write_records(
         _write(out / file, _checked_json(schema.log, record, indent=1))
         written.append(out / file)
     return written, list(dict.fromkeys(notes))
+
+
+def _sample_lines(
+    schema: _Schema, headlines: Sequence[Headline], run: ScoredRun, shared: Mapping[str, str]
+) -> list[str]:
+    """The lines of a record's samples, each with the fields ``shared``."""
+    lines = []
+    for fields in sample_lines(headlines, run):
+        lines.append(_checked_json(schema.sample_line, {**shared, **fields}))
+    return lines
 
 
 def _imported_schema() -> _Schema:

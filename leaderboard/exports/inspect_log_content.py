@@ -23,40 +23,11 @@ Pictures: TypeAlias = Mapping[str, Sequence[str]]
 def log_content(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:
     """The log of a task; ``digest`` is the hash of the run's files."""
     manifest = run.manifest
-    samples = run.samples[task]
-    facts = manifest.tasks[task]
-    model = model_name(manifest)
-    identity = short_hash(f"{digest}\0{task}")
-    epochs = []
-    for sample in samples:
-        doubts = run.verification[task].doubts(sample.sample_id)
-        sample_pictures = pictures.get(sample.sample_id, ())
-        for number in range(len(sample.responses)):
-            epochs.append(_epoch(sample, number, model, sample_pictures, doubts))
-    ids = [sample.sample_id for sample in samples]
-    most_responses = max((len(sample.responses) for sample in samples), default=1)
+    epochs = _epochs(run, task, pictures)
     scores = run.tasks[task].metrics
     return {
         "status": "success",
-        "eval": {
-            "eval_id": identity,
-            "run_id": digest[:16],
-            "task_id": identity,
-            "created": manifest.created,
-            "task": task,
-            "task_version": str(facts.version),
-            "model": model,
-            "model_args": shown_facts(manifest.model),
-            "dataset": {"name": facts.benchmark, "samples": len(ids), "sample_ids": ids},
-            "config": {"epochs": most_responses},
-            "packages": dict(manifest.versions),
-            "metadata": {
-                "protocol_hash": facts.protocol_hash,
-                "prompt_hash": facts.prompt_hash,
-                "data": {name: data.fingerprint for name, data in manifest.data.items()},
-                "generation": facts.generation,
-            },
-        },
+        "eval": _evaluation_facts(run, task, digest),
         "results": {
             "total_samples": len(epochs),
             "completed_samples": sum(epoch["error"] is None for epoch in epochs),
@@ -64,6 +35,47 @@ def log_content(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> d
         },
         "stats": {"started_at": manifest.created, "completed_at": manifest.created},
         "samples": epochs,
+    }
+
+
+def _epochs(run: ScoredRun, task: str, pictures: Pictures) -> list[dict[str, Any]]:
+    """An epoch for each response of each sample of a task."""
+    model = model_name(run.manifest)
+    epochs = []
+    for sample in run.samples[task]:
+        doubts = run.verification[task].doubts(sample.sample_id)
+        sample_pictures = pictures.get(sample.sample_id, ())
+        for number in range(len(sample.responses)):
+            epochs.append(_epoch(sample, number, model, sample_pictures, doubts))
+    return epochs
+
+
+def _evaluation_facts(run: ScoredRun, task: str, digest: str) -> dict[str, Any]:
+    """The facts on a task, its data, model and software that open a log."""
+    manifest = run.manifest
+    facts = manifest.tasks[task]
+    samples = run.samples[task]
+    identity = short_hash(f"{digest}\0{task}")
+    ids = [sample.sample_id for sample in samples]
+    most_responses = max((len(sample.responses) for sample in samples), default=1)
+    return {
+        "eval_id": identity,
+        "run_id": digest[:16],
+        "task_id": identity,
+        "created": manifest.created,
+        "task": task,
+        "task_version": str(facts.version),
+        "model": model_name(manifest),
+        "model_args": shown_facts(manifest.model),
+        "dataset": {"name": facts.benchmark, "samples": len(ids), "sample_ids": ids},
+        "config": {"epochs": most_responses},
+        "packages": dict(manifest.versions),
+        "metadata": {
+            "protocol_hash": facts.protocol_hash,
+            "prompt_hash": facts.prompt_hash,
+            "data": {name: data.fingerprint for name, data in manifest.data.items()},
+            "generation": facts.generation,
+        },
     }
 
 
