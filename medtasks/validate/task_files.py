@@ -20,6 +20,7 @@ class FileIndex:
     """Task and group files by name, at first those installed; each file is read once."""
 
     def __init__(self) -> None:
+        """Index the installed files."""
         self.paths = dict(task_files())
         installed = set(self.paths.values())
         self.read = functools.cache(
@@ -65,23 +66,29 @@ class SelectedFiles:
 
 
 def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
-    """What the names and paths ``what`` select; without any, everything that is prepared.
+    """The files that names and paths select; without any, those of all prepared benchmarks.
 
     Files at a path join the ``index``, in place of installed ones of their name.
     """
     names = _without_packages(what)
-    is_all_files = bool(what) and all(Path(name).is_file() for name in what)
-    # files alone need no other file to be read
-    owners = {} if is_all_files else {name: index.benchmark_of(name) for name in index.paths}
+    owners: dict[str, str] = {}
+    only_files = bool(what) and all(Path(name).is_file() for name in what)
+    if not only_files:  # files alone need no other file to be read
+        owners = {name: index.benchmark_of(name) for name in index.paths}
     benchmarks = [name for name in names if name in all_benchmarks() or name in owners.values()]
     if not what:
         benchmarks = _prepared_benchmarks()
-    paths = [name for name in names if name not in benchmarks and name not in index.paths]
-    files_at_paths = [file for path in paths for file in files_at(Path(path), index)]
+
+    files_at_paths: list[Path] = []
+    for name in names:
+        if name not in benchmarks and name not in index.paths:
+            files_at_paths += files_at(Path(name), index)
     tasks = [name for name, benchmark in owners.items() if benchmark in benchmarks]
     tasks += [name for name in names if name in index.paths]
     installed = [index.paths[name] for name in index.with_members(tasks)]
-    index.paths |= {path.stem: path for path in files_at_paths if not is_shared(path)}
+    for path in files_at_paths:
+        if not is_shared(path):
+            index.paths[path.stem] = path
     return SelectedFiles(
         benchmarks=[name for name in benchmarks if name in all_benchmarks()],
         files_at_paths=files_at_paths,
