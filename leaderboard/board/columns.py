@@ -53,6 +53,7 @@ def _group_columns(column: Column, runs: Iterable[ScoredRun]) -> list[Column]:
 def _board_column(
     column: Column, key: str, runs: Sequence[ScoredRun], groups: ComparabilityGroups | None
 ) -> BoardColumn:
+    """The column of a board that a layout's column becomes, named ``key``."""
     return BoardColumn(
         key=key,
         task=column.task,

@@ -49,6 +49,7 @@ class Described(BaseModel, frozen=True, extra="forbid"):
     @field_validator("link")
     @classmethod
     def _web_address(cls, value: str | None) -> str | None:
+        """The link, which must be a web address without credentials."""
         if value is None:
             return None
         parts = urlsplit(value)
@@ -207,6 +208,7 @@ def _in_words(model: Facts, keys: Iterable[str]) -> str:
 
 
 def _fact_in_words(key: str, value: str) -> str:
+    """A fact about a model in a few words, with long hashes shortened."""
     if key == "model":
         return value
     if key == "presentation":

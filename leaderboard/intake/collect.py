@@ -235,26 +235,35 @@ def find_everything(paths: Sequence[Path]) -> Everything:
     replaced. Links to result directories (``…_medtasks``) are not followed.
     """
     folders: dict[Path, Path] = {}
-    unread: dict[Path, Unread] = {}
-
-    def cannot_be_listed(error: OSError) -> None:
-        what = f"it cannot be listed ({error.strerror})"
-        unread[Path(error.filename)] = Unread(what, "give access to it")
-
-    def has_no_run(here: Path, names: list[str], files: list[str]) -> None:
-        for name in (*names, *files):
-            if name.endswith(SUFFIX) and (here / name).is_symlink():
-                unread[here / name] = Unread("it is a link", COPY)
-        has_results = any(name.endswith(SUFFIX) for name in names)
-        if not has_results and _are_our_logs(files):
-            unread[here.resolve()] = LOGS
-
+    unread = _UnreadPaths()
     for path in paths:
         require_directory(path)
-        for folder in run_folders(path, has_no_run, cannot_be_listed):
+        for folder in run_folders(path, unread.note_contents, unread.note_error):
             folders.setdefault(folder.resolve(), folder)
     runs = [RunFolder(folders[place], name_below(place, paths)) for place in sorted(folders)]
-    return Everything(runs, dict(sorted(unread.items())))
+    return Everything(runs, dict(sorted(unread.reasons.items())))
+
+
+class _UnreadPaths:
+    """Notes what a walk through directories cannot read as a run, with the ``reasons`` by path."""
+
+    def __init__(self) -> None:
+        """Start without notes."""
+        self.reasons: dict[Path, Unread] = {}
+
+    def note_error(self, error: OSError) -> None:
+        """Note a directory that cannot be listed."""
+        what = f"it cannot be listed ({error.strerror})"
+        self.reasons[Path(error.filename)] = Unread(what, "give access to it")
+
+    def note_contents(self, directory: Path, names: list[str], files: list[str]) -> None:
+        """Note links to result directories, and logs without results, in a directory."""
+        for name in (*names, *files):
+            if name.endswith(SUFFIX) and (directory / name).is_symlink():
+                self.reasons[directory / name] = Unread("it is a link", COPY)
+        has_results = any(name.endswith(SUFFIX) for name in names)
+        if not has_results and _are_our_logs(files):
+            self.reasons[directory.resolve()] = LOGS
 
 
 def _are_our_logs(files: Collection[str]) -> bool:

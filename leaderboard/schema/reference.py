@@ -54,7 +54,8 @@ class PublishedFigure(Published):
     value: float | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> PublishedFigure:
+    def _checked_with_value(self) -> PublishedFigure:
+        """The figure with its ``value``; a `ValueError` if its fields contradict each other."""
         if (self.breakdown is None) != (self.group is None):
             raise ValueError("has one of `breakdown` and `group`, expected both or neither")
         if self.why and self.rankable:

@@ -60,6 +60,7 @@ class Rejudged(Frozen):
     agreement: AgreementReport
 
     def __str__(self) -> str:
+        """The outcome as a line of a report."""
         samples = f"{self.samples:,} samples ({self.share:.0%}, seed {self.seed})"
         judge = self.judge
         if not self.same_judge:

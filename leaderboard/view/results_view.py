@@ -44,6 +44,7 @@ class View:
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
+        """Remember the paths, which must be directories; a `UsageError` if one is not."""
         for path in paths:
             require_directory(path)
         self._paths = paths

@@ -48,6 +48,7 @@ class Selection:
     """
 
     def __init__(self, library: Library, parameters: Mapping[str, str]) -> None:
+        """Select the samples for an address's query; a `UsageError` if it names an unknown run."""
         first_task = next(iter(library.tasks), "")
         query = parsed_query({"task": first_task, **parameters})
         task = query["task"]
