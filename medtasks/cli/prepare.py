@@ -34,6 +34,7 @@ class BenchmarkCommands(PlainGroup):
         return names + super().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of this group, or else the one that prepares the benchmark of this name."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             return command
