@@ -25,7 +25,8 @@ from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import JudgedResponse, Sample
 from medtasks.runs.verdict import Rule, Verdict
 from medtasks.scoring.judge_identity import IMPORTED, judge_hash
-from medtasks.scoring.judged_scores import judged_responses, undecided_aspects, with_judged_scores
+from medtasks.scoring.judged_scores import undecided_aspects, with_judged_scores
+from medtasks.scoring.rubric_scorer import judged_responses
 
 if TYPE_CHECKING:
     from PIL.Image import Image
