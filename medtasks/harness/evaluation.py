@@ -34,7 +34,7 @@ from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.unfinished import AnswerStore, RunPlan
 from medtasks.runs.usage import RunUsage
-from medtasks.scoring.item_table import refuse_unknown_names
+from medtasks.scoring.declared_names import refuse_unknown_names
 from medtasks.scoring.kept_runs import keep_finished
 from medtasks.scoring.run_cache import user_store
 from medtasks.scoring.run_folder import write_run

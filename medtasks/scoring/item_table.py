@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.error_kinds import declared_errors, derived_metrics
+from medtasks.benchmarks.error_kinds import derived_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.items import Joined, SampleView, Value, with_derived
-from medtasks.catalog.spec import TaskSpec
-from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError
 from medtasks.runs.samples import Sample
 from medtasks.scoring.answer_confidence import confidence_metrics
 from medtasks.scoring.columns import (
@@ -99,34 +98,6 @@ class ItemTable:
             for key in keys:
                 members.setdefault(key, []).append(row)
         return {key: np.array(members[key], dtype=np.int64) for key in sorted(members)}
-
-
-# --- names in task files ---
-
-
-def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
-    """Refuse, before a run, breakdowns and metrics that would end the scoring after it."""
-    pooled = [*benchmark.scoring.pooled]
-    if benchmark.scoring.errors is not None:
-        pooled += [rate.name for rate in benchmark.scoring.errors.rates]
-    _refuse_unknown(spec, "breakdowns", spec.metadata.breakdowns, [*benchmark.breakdowns])
-    _refuse_unknown(spec, "pooled", spec.metadata.pooled, pooled)
-    declared_errors(spec.name, benchmark)
-
-
-def _refuse_unknown(
-    spec: TaskSpec, key: str, names: Sequence[str], expected: Sequence[str]
-) -> None:
-    """Refuse names under a key of ``metadata`` that the benchmark does not have."""
-    for name in names:
-        if name in expected:
-            continue
-        choices = f"expected one of {', '.join(expected)}"
-        if not expected:
-            choices = f"but {spec.metadata.benchmark} has none"
-        raise UsageError(
-            f"{spec.name}: metadata.{key} names {name!r}, {choices}; correct {spec.path.name}."
-        )
 
 
 # --- a table from samples ---
