@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from medtasks.importers.imported_run import PredictionFile
     from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.manifest import RubricFacts
+    from medtasks.scoring.comparisons import Paired
+    from medtasks.scoring.run_cache import RunStore
+    from medtasks.scoring.run_record import RunRecord
 
 app = typer.Typer()
 
@@ -194,10 +197,8 @@ def _show_imported_verdicts(facts: RubricFacts, judge: str | None) -> None:
 
 
 def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
-    """Print the scores of a run, with what they tell and what has changed."""
-    from medtasks.leaderboard.verify.scored_run import scored_run
+    """Print the scores of a run as they are now, with comparisons and changes."""
     from medtasks.runs.find import is_unfinished, one_run
-    from medtasks.scoring.comparisons import comparisons, same_tasks
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.summary import summary
 
@@ -210,17 +211,13 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
         _score_unfinished(folder, out, as_json)
         return
     store = user_store()
-    again = scored_run(folder, store, own=True, whole=out is not None)
-    for name, verification in again.verification.items():
-        if verification.claimed:
-            raise MedtasksError(f"{folder}: {name}: {verification.reason}.")
+    again = _scored_again(folder, store, whole=out is not None)
     run = again.rescored
     if out is not None:
         _write_whole_run(folder, again, out)
     paired = run.comparisons
     if against is not None:
-        tables = scored_run(one_run(against), store, own=True).tables
-        paired = {**comparisons(run.tables, tables), **same_tasks(run.tables, tables)}
+        paired = _compared_with(run, against, store)
     if as_json:
         run = replace(run, kept=(paired, run.level_gaps))
         write_json({**run.results, "changes": again.changes, "notes": again.notes})
@@ -231,6 +228,27 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
     show_level_gaps(run)
     show_paired(paired)
     show_changes(again)
+
+
+def _scored_again(folder: Path, store: RunStore, *, whole: bool) -> ScoredRun:
+    """A run, scored again; an error if some of its scores can only be taken from its files."""
+    from medtasks.leaderboard.verify.scored_run import scored_run
+
+    again = scored_run(folder, store, own=True, whole=whole)
+    for name, verification in again.verification.items():
+        if verification.claimed:
+            raise MedtasksError(f"{folder}: {name}: {verification.reason}.")
+    return again
+
+
+def _compared_with(run: RunRecord, against: Path, store: RunStore) -> dict[str, Paired]:
+    """The paired differences within a run, and between its tasks and those of another run."""
+    from medtasks.leaderboard.verify.scored_run import scored_run
+    from medtasks.runs.find import one_run
+    from medtasks.scoring.comparisons import comparisons, same_tasks
+
+    tables = scored_run(one_run(against), store, own=True).tables
+    return {**comparisons(run.tables, tables), **same_tasks(run.tables, tables)}
 
 
 def _write_whole_run(folder: Path, again: ScoredRun, out: Path) -> None:
