@@ -117,7 +117,7 @@ class RubricScorer:
         judge = None
         if self._facts is not None and any(response.judges for response in responses):
             judge = self._facts.judge_hash
-        return _scores_within(limits, self._rubric, judge)
+        return scores_within(limits, self._rubric, judge)
 
 
 def _aspects_key(rubric: Rubric, document: Mapping[str, Any]) -> str:
@@ -140,7 +140,7 @@ def _votes_key(response: JudgedResponse) -> tuple[Any, ...]:
     return tuple(votes)
 
 
-def _scores_within(
+def scores_within(
     limits: Sequence[Mapping[str, MetricLimits]], rubric: Rubric, judge: str | None
 ) -> dict[str, JudgedScore]:
     """The metrics of a sample, from the limits of each of its responses by metric."""
@@ -148,9 +148,12 @@ def _scores_within(
     for metric in rubric.metrics:
         by_response = [response.get(metric, ADDS_NOTHING) for response in limits]
         wholes = tuple(response.whole for response in by_response)
+        names = dict.fromkeys(name for response in by_response for name in response.parts)
         parts = {}
-        for name in by_response[0].parts:
-            parts[name] = sum_of_limits([response.parts[name] for response in by_response])
+        for name in names:
+            # a response about which no judge is asked adds nothing to any part
+            part = [response.parts.get(name, ADDS_NOTHING.whole) for response in by_response]
+            parts[name] = sum_of_limits(part)
         scores[metric] = JudgedScore(
             rubric=rubric.name,
             judge=judge,
