@@ -101,7 +101,7 @@ class UnfinishedRun:
         self._next_look = 0.0
 
     def now(self) -> RunProgress:
-        """The run as its page shows it; scores may be some seconds old."""
+        """The run as its page shows it; scores may be a few seconds old."""
         try:
             files = {path.name: path.stat() for path in sorted(self._folder.glob("*.rank*.jsonl"))}
             self._update({name: file.st_size for name, file in files.items()})
