@@ -38,7 +38,7 @@ def _named_before(marked: Marked, position: int, options: Mapping[str, str]) -> 
     line = max(text.rfind("\n", 0, position) + 1, position - 300)
     start = line
     for sentence in words["sentence_ends"].finditer(text, line, position):
-        if _says_something(text[sentence.end() : position]):
+        if _has_words(text[sentence.end() : position]):
             start = sentence.end()
     marks = re.compile(MARK).finditer(text, start, position)
     mentions = [marked.mentions[mark.start()] for mark in marks]
@@ -46,7 +46,8 @@ def _named_before(marked: Marked, position: int, options: Mapping[str, str]) -> 
     return named | texts_within(text[start:position], options, words)
 
 
-def _says_something(text: str) -> bool:
+def _has_words(text: str) -> bool:
+    """Whether a text has a letter, a digit or a mark, not only punctuation."""
     return re.search(rf"[\w{MARK}]", text) is not None
 
 

@@ -44,6 +44,7 @@ def strip_thinking(text: str) -> str:
 
 
 def _without_head(text: str) -> str:
+    """``text`` without the tokens or the name that begin the model's turn."""
     return _PATTERNS["turn_begins"].sub("", text)
 
 
