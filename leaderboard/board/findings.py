@@ -88,14 +88,17 @@ def _reaches(floor: Floor, cell: Cell, column: BoardColumn) -> bool:
 
 def _lead(first: str, second: str, ranking: Ranking, models: Mapping[str, BoardModel]) -> str:
     """``A leads B by 3.1 points (95 % interval 1.2 to 5.0)``."""
-    return f"{models[first].name} leads {models[second].name}{_by(first, second, ranking)}"
+    return f"{models[first].name} leads {models[second].name}{_margin(first, second, ranking)}"
 
 
-def _by(first: str, second: str, ranking: Ranking) -> str:
-    """`` by 3.1 points (95 % interval 1.2 to 5.0)``."""
+def _margin(first: str, second: str, ranking: Ranking) -> str:
+    """How far the first model leads, such as `` by 3.1 points (95 % interval 1.2 to 5.0)``."""
     pair = next(pair for pair in ranking.pairs if {pair.first, pair.second} == {first, second})
     unit = ranking.column.unit
-    sign = 1 if ranking.column.higher_is_better == (pair.first == first) else -1
+    # the pair's difference is its first model's score minus the other's
+    sign = 1 if pair.first == first else -1
+    if not ranking.column.higher_is_better:
+        sign = -sign
     text = f" by {number(sign * pair.difference, unit)}{DIFFERENCES[unit]}"
     if pair.low is None or pair.high is None:
         return text

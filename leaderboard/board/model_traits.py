@@ -66,26 +66,35 @@ def size_and_type(
 def _compared_columns(
     tables: Sequence[BoardTable],
 ) -> Iterator[tuple[BoardColumn, tuple[BoardRow, ...]]]:
-    """The columns that are compared between models, with the rows of the first table with each."""
+    """The columns that are compared between models, with the rows of the first table with each.
+
+    These are scores of headline tasks, and the headline metrics of the tasks in headline groups;
+    not breakdowns, and not signed scores, by which models cannot be ranked.
+    """
     headline_tasks = {column.task for column in tables[0].columns}
-    headline_scores: set[tuple[str, str]] = set()
-    for column in tables[0].columns:
-        for task in (column.task, *leaf_tasks(column.task)):
-            headline_scores.add((task, column.metric))
-    last_columns: dict[str, BoardColumn] = {}
-    first_rows: dict[str, tuple[BoardRow, ...]] = {}
+    headline_scores = _headline_scores(tables[0])
+    columns: dict[str, BoardColumn] = {}
+    rows_by_column: dict[str, tuple[BoardRow, ...]] = {}
     for table in tables:
         if table.name == GAINS:
             continue
         for column in table.columns:
-            last_columns[column.key] = column
-            first_rows.setdefault(column.key, table.rows)
-    for key, column in last_columns.items():
-        is_headline = (
-            column.task in headline_tasks or (column.task, column.metric) in headline_scores
-        )
-        if is_headline and column.breakdown is None and not column.signed:
-            yield column, first_rows[key]
+            columns[column.key] = column
+            rows_by_column.setdefault(column.key, table.rows)
+    for key, column in columns.items():
+        if column.breakdown is not None or column.signed:
+            continue
+        if column.task in headline_tasks or (column.task, column.metric) in headline_scores:
+            yield column, rows_by_column[key]
+
+
+def _headline_scores(headline: BoardTable) -> set[tuple[str, str]]:
+    """Task and metric of each headline column, for its group and for each task in the group."""
+    scores: set[tuple[str, str]] = set()
+    for column in headline.columns:
+        for task in (column.task, *leaf_tasks(column.task)):
+            scores.add((task, column.metric))
+    return scores
 
 
 def _model_scores(

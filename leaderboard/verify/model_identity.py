@@ -87,14 +87,20 @@ def _checkpoint_name(facts: Mapping[str, Any]) -> str:
 def model_key(manifest: RunManifest) -> str:
     """The model's slug, safe in URLs and file names: the end of its name, and a hash.
 
-    The hash is of all facts that identify the model. Neither `NO_IDENTITY` nor seeds (except a
-    baseline's) do; of local paths only the last part does.
+    The hash covers the facts that identify the model. It does not cover `NO_IDENTITY`, seeds
+    (except a baseline's), or the directories of local paths.
     """
     identity = _identifying_facts(manifest)
-    word = model_name(manifest).rpartition("/")[2].casefold()
-    word = re.sub(r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", word)
-    word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
-    return f"{word or 'model'}-{short_hash(canonical_json(identity))[:8]}"
+    name = model_name(manifest).rpartition("/")[2]
+    return f"{_slug(name) or 'model'}-{short_hash(canonical_json(identity))[:8]}"
+
+
+def _slug(name: str) -> str:
+    """The name in lower case, with a hyphen for everything but letters, digits and inner dots."""
+    not_in_slugs = r"[^a-z0-9.]+"
+    outer_dot = r"\.(?![a-z0-9])|(?<![a-z0-9])\."
+    hyphenated = re.sub(f"{not_in_slugs}|{outer_dot}", "-", name.casefold())
+    return re.sub(r"-+", "-", hyphenated)[:LONGEST].strip("-.")
 
 
 def _identifying_facts(manifest: RunManifest) -> dict[str, str]:

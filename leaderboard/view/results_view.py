@@ -49,6 +49,7 @@ class View:
             require_directory(path)
         self._paths = paths
         self._unfinished: dict[Path, UnfinishedRun] = {}
+        # the two kinds of work that only one thread does at a time
         self._following = threading.Lock()
         self._reading = threading.Lock()
         self._read_once = threading.Event()

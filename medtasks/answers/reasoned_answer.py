@@ -93,16 +93,30 @@ def _unwrapped(segment: str) -> str:
     """``segment`` without the markup around it, or left half open by its label."""
     segment = _PATTERNS["closing_tag"].split(segment, maxsplit=1)[0]
     answer = _PATTERNS["token"].sub("", segment).strip().strip("`").strip()
-    if answer.endswith(("}", "]")):  # the end of a JSON object whose key was the label
-        answer = answer.rstrip("}] \t\n") if answer.startswith(('"', "'", "[")) else answer
-    for mark in ("**", "__", "`", '"', "$", "*", "_"):
-        if answer.count(mark) % 2:  # its other half belonged to the label
-            answer = (
-                answer.removeprefix(mark) if answer.startswith(mark) else answer.removesuffix(mark)
-            ).strip()
-        if answer.count(mark) == 2 and answer.startswith(mark) and answer.endswith(mark):
-            answer = answer.removeprefix(mark).removesuffix(mark).strip()
-    return answer[1:-1] if re.fullmatch("“[^“”]*”", answer) else answer
+    # the end of a JSON object whose key was the label
+    if answer.endswith(("}", "]")) and answer.startswith(('"', "'", "[")):
+        answer = answer.rstrip("}] \t\n")
+    for mark in _MARKS:
+        answer = _without_mark(answer, mark)
+    if re.fullmatch("“[^“”]*”", answer):
+        return answer[1:-1]
+    return answer
+
+
+_MARKS = ("**", "__", "`", '"', "$", "*", "_")
+"""Marks around an answer; a double mark comes before the single one."""
+
+
+def _without_mark(answer: str, mark: str) -> str:
+    """``answer`` without a pair of ``mark`` around it, and without half of a pair."""
+    if answer.count(mark) % 2:  # the other half belonged to the label
+        if answer.startswith(mark):
+            answer = answer.removeprefix(mark).strip()
+        else:
+            answer = answer.removesuffix(mark).strip()
+    if answer.count(mark) == 2 and answer.startswith(mark) and answer.endswith(mark):
+        answer = answer.removeprefix(mark).removesuffix(mark).strip()
+    return answer
 
 
 def reasoned_status(filtered: str) -> ReasonedStatus:

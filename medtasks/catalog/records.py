@@ -65,29 +65,37 @@ class ReleaseRow(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, row: Any) -> Any:
-        """The row without its nulls, except in required fields, whose types refuse them."""
+    def _nulls_as_missing(cls, row: Any) -> Any:
+        """The row with its nulls left out.
+
+        A required field without a value is set to None: its type refuses that in a message that
+        states what is expected.
+        """
         if not isinstance(row, Mapping):
             return row
         values = {key: value for key, value in row.items() if value is not None}
         for name, field in cls.model_fields.items():
             names = _names_in_row(name, field)
-            if not field.is_required() or not values.keys().isdisjoint(names):
-                continue
-            null_names = [spelling for spelling in names if spelling in row]
-            if not null_names and len(names) > 1:
-                raise _without_aliases(row, names)
-            # the field's type refuses None and states what is expected
-            missing_name = null_names[0] if null_names else names[0]
-            values[missing_name] = None
+            has_value = any(spelling in values for spelling in names)
+            if field.is_required() and not has_value:
+                values[_name_of_missing(row, names)] = None
         return values
 
 
-def _without_aliases(row: Mapping[Any, Any], names: Sequence[str]) -> PydanticCustomError:
-    """The error of a row that has a field under none of its names."""
+def _name_of_missing(row: Mapping[Any, Any], names: Sequence[str]) -> str:
+    """The name of a missing field for its message: the one under which the row has a null.
+
+    Raises:
+        PydanticCustomError: the row has none of several names.
+    """
+    for name in names:
+        if name in row:
+            return name
+    if len(names) == 1:
+        return names[0]
     message = "none of the fields {names} is present, found {found}"
     present = ", ".join(sorted(map(str, row))) or "nothing"
-    return PydanticCustomError("alias", message, {"names": ", ".join(names), "found": present})
+    raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": present})
 
 
 def _names_in_row(name: str, field: FieldInfo) -> list[str]:

@@ -195,7 +195,7 @@ def _parts(content: Any) -> list[Row]:
 
 
 def _generated(output: Row, choice: Row, message: Row) -> bool:
-    """Whether the model generated something, if no text: then its answer is empty."""
+    """Whether the model generated anything; if it did and there is no text, its answer is empty."""
     if choice.get("stop_reason") in _GENERATED:
         return True
     if any(part.get("type") == "reasoning" for part in _parts(message.get("content"))):

@@ -15,6 +15,7 @@ OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
 
 _NOT_APPLICABLE = Value(statistics=(0.0, 0.0))
+"""A mean's statistics (sum, count) over no observations."""
 
 
 def round_values(
@@ -22,8 +23,8 @@ def round_values(
 ) -> Mapping[str, Value]:
     """Every metric of the item whose rounds are ``samples``.
 
-    If a round has no response, what applies to the item is anything from 0 to 1, and a delay
-    without limits.
+    If a round has no response, every metric that applies to the item is open between 0 and 1; a
+    delay has no limits.
     """
     turns = [turn_of(sample) for sample in samples]
     values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
@@ -32,9 +33,15 @@ def round_values(
     for name, value in values.items():
         if name == "signed_delay" and turns[0].in_seconds:
             values[name] = Value(failed=True)
-        elif value.statistics is None or value.statistics[1] != 0:
-            values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
+        elif not _is_without_observations(value):
+            worst, best = (0.0, 1.0), (1.0, 1.0)  # sum and count of one observation
+            values[name] = Value(low=worst, high=best, judge=value.judge, failed=True)
     return values
+
+
+def _is_without_observations(value: Value) -> bool:
+    """Whether the metric does not apply to the item: the count, its second statistic, is 0."""
+    return value.statistics is not None and value.statistics[1] == 0
 
 
 def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -110,15 +111,21 @@ def _score_columns(score: MetricScore) -> dict[str, object]:
     }
 
 
+def _lists_of_rows(rows: npt.NDArray[np.float64]) -> Any:
+    """An Arrow array with each row of a matrix as a list."""
+    number, width = rows.shape
+    ends = np.arange(number + 1, dtype=np.int32) * width
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.ascontiguousarray(rows).ravel()))
+
+
 def item_table(run: OpenedRun, table: ItemTable, metric: str) -> Any:
-    """The items of a task or group in one metric, a row each."""
+    """An Arrow table with a row for each item of a task or group, in one metric."""
     size = len(table.items)
     column = table.column(metric)
+    # an item without observations has no value: 0 divided by 0
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = get_metric(metric).score(column.statistics)
     values = np.asarray(scores, dtype=np.float64)
-    flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
-    offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
     columns: dict[str, Any] = {
         **repeated(size, run=run.name, model=run.model),
         "task": list(table.tasks),
@@ -129,7 +136,7 @@ def item_table(run: OpenedRun, table: ItemTable, metric: str) -> Any:
         "state": [STATES[code] for code in column.state.tolist()],
         "value": pa.array(values, mask=~np.isfinite(values)),
         **repeated(size, unit=unit_of(metric)),
-        "statistics": pa.ListArray.from_arrays(offsets, flat),
+        "statistics": _lists_of_rows(column.statistics),
     }
     for breakdown, groups in table.groups.items():
         columns[f"group_{breakdown}"] = pa.array(groups, pa.list_(pa.string()))

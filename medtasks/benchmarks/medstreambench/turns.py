@@ -136,28 +136,36 @@ def _unanswerable_options(options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _content_by_rule(doc: Mapping[str, Any], response: _Response) -> float | None:
-    """0 or 1 if a rule decides on the content, None if a judge has to.
-
-    A judge decides on all answers to open questions (section 5.5), except in rounds of a stream in
-    which nothing can be answered yet. Before t* a proactive response may be ``no_alert`` or
-    ``uncertain`` (section 5.3); the reason of an alert to a closed question is matched (section
-    5.5).
-    """
+    """The content score, 0 or 1, if a rule decides on it; None if a judge has to."""
     if response.invalid:
         return 0.0
-    answerable = doc["answerable"]
-    if doc["question_type"] == "open" and (answerable or doc["task_mode"] == "single_turn"):
+    is_open = doc["question_type"] == "open"
+    may_be_answered = doc["answerable"] or doc["task_mode"] == "single_turn"
+    # section 5.5: a judge decides on all answers to open questions that can be answered by then
+    if is_open and may_be_answered:
         return None
-    if not answerable:
-        return float(response.abstains)
-    expected = doc["expected"]
+    # section 5.3: before t*, `no_alert` and `uncertain` are both right
+    if not doc["answerable"]:
+        return 1.0 if response.abstains else 0.0
     if doc["temporal_mode"] == "proactive":
-        expected = [_alert_reason(text) for text in expected]
-        # a record may ask for an alert and give no reason to compare
-        if not response.positive or not any(expected):
-            return float(response.positive)
-    matches = closed_answer_matches(response.answer, expected, doc["options"], doc["multi_select"])
-    return float(matches)
+        return _alert_content(doc, response)
+    return _matched_content(doc, response, doc["expected"])
+
+
+def _alert_content(doc: Mapping[str, Any], response: _Response) -> float:
+    """1 if the response is an alert for the expected reason, else 0 (section 5.5)."""
+    if not response.positive:
+        return 0.0
+    reasons = [_alert_reason(text) for text in doc["expected"]]
+    if not any(reasons):  # the record asks for an alert and gives no reason to compare
+        return 1.0
+    return _matched_content(doc, response, reasons)
+
+
+def _matched_content(doc: Mapping[str, Any], response: _Response, expected: Sequence[str]) -> float:
+    """1 if the answer matches one of the expected answers, else 0."""
+    options, several = doc["options"], doc["multi_select"]
+    return float(closed_answer_matches(response.answer, expected, options, several))
 
 
 def _alert_reason(expected: str) -> str:
