@@ -190,13 +190,14 @@ def _content(site: Path, names: Sequence[str]) -> str:
 
 
 def _mark(directory: Path) -> dict[str, Any]:
-    """The mark of a site of ours: the entries that it ``holds``, and what it is made of.
+    """The content of the file that marks a site of ours; empty for other directories.
 
-    Empty for other directories.
+    Its ``holds`` lists the site's entries.
     """
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
-        is_ours = mark["generator"] == _GENERATOR and bool({*mark["holds"]})
+        entries = set(mark["holds"])
+        is_ours = mark["generator"] == _GENERATOR and len(entries) > 0
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return mark if is_ours else {}

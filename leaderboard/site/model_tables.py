@@ -124,8 +124,7 @@ def _by_runs(tables: Sequence[ModelTable]) -> list[ModelTable]:
 
 
 def _joined(tables: Iterable[ModelTable]) -> Iterator[ModelTable]:
-    """The tables, of which consecutive ones with groups of the same breakdown make one matrix."""
-
+    """The tables, with consecutive tables of one breakdown joined into a matrix."""
     for kind, bundle in groupby(tables, key=_TableKind.of):
         members = list(bundle)
         matrix = _matrix(members) if kind.breakdown else None

@@ -93,13 +93,15 @@ class Entry:
         return short_hash(canonical_json([self.items, self.first_items]))
 
     def statistics(self, metric: str, part: str = "") -> Array:
-        """The metric's statistics ``(items, width)``; ``part`` reduces those judged by parts to it.
+        """The metric's statistics, of shape ``(items, width)``.
 
-        A row of NaN is an item without a value (unjudged or not computed), a row of zeros of a
-        mean-type metric an item to which it does not apply (NaN in wider ones).
+        With ``part``, items that are judged by parts count only this part. An item without a value
+        (unjudged or not computed) is a row of NaN. An item to which the metric does not apply is a
+        row of zeros if the metric is a mean (width 2), else also of NaN.
         """
         column = self.table.column(metric, part)
         statistics = column.statistics
-        if statistics.shape[1] == 2 and not column.present.all():
+        is_mean = statistics.shape[1] == 2
+        if is_mean and not column.present.all():
             statistics = np.where(column.present[:, None], statistics, 0.0)
         return statistics[: self.scores.items]

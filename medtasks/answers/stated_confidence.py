@@ -27,7 +27,9 @@ _BETWEEN = " \t,;.|([–—-"
 
 
 def stated_confidence(text: str) -> str:
-    """The confidence in ``text``, with two to four decimals, or ``[status]``. Never raises.
+    """The confidence that ``text`` states, up to four digits, or ``[status]``. Never raises.
+
+    Several different confidences, and a range, are ``[several]``.
 
     >>> stated_confidence("B\\nConfidence: 85%"), stated_confidence("B"), stated_confidence("Confidence: 120 %")
     ('0.85', '[missing]', '[out_of_range]')

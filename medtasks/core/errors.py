@@ -164,8 +164,9 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def errors_raised() -> Iterator[None]:
-    """Let errors of :func:`exit_with_sentence` reach the caller within the block: a program, which
-    may continue.
+    """Within the block, functions with `exit_with_sentence` raise their errors.
+
+    The caller is a program, which may handle them and continue.
     """
     token = _RAISED.set(True)
     try:

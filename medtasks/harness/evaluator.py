@@ -94,9 +94,9 @@ def _sentence_about(error: Exception, cause: MedtasksError | None) -> str:
 
 
 def _tasks_named_like_folders() -> list[str]:
-    """Our task on the command line that has the name of a directory in the working directory.
+    """The first of our tasks on the command line with the name of a directory, as a list.
 
-    The harness takes such a name for that directory, and runs nothing.
+    The harness takes such a name for the directory in the working directory, and runs nothing.
     """
     values: list[str] = []
     for word, following in zip(sys.argv, [*sys.argv[1:], None], strict=True):

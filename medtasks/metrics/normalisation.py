@@ -51,8 +51,9 @@ def normalise(text: str) -> str:
 
 
 def verbatim(text: str) -> str:
-    """``text`` without case and repeated blanks, where what `normalise` removes tells options
-    apart.
+    """``text`` without case and repeated blanks.
+
+    For options that differ only in what `normalise` removes.
     """
     return " ".join(_folded(text).split())
 

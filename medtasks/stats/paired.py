@@ -68,7 +68,12 @@ class PairedDifference(BaseModel, frozen=True):
 
 
 def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> ClusteredScore:
-    """One side of a comparison, of statistics ``(n, width)``.
+    """A model's score with its sums by cluster, as one side of a paired comparison.
+
+    Args:
+        statistics: of the items, ``(n, width)``.
+        clusters: the cluster of each item.
+        score: computes corpus scores from summed statistics.
 
     Raises:
         UsageError: shapes do not fit.
@@ -78,6 +83,7 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
     with_counts = np.column_stack([table, np.ones(len(table))])
     cluster_sums = cluster_totals(with_counts, clusters)
     sums, item_counts = np.ascontiguousarray(cluster_sums[:, :-1]), cluster_sums[:, -1]
+    # a mean weighs clusters by its own counts, every other score by the number of items
     is_mean = sums.shape[1] == 2
     return ClusteredScore(
         score=score,
