@@ -114,4 +114,4 @@ def test_files_parsed_in_c_give_the_harness_s_own_index() -> None:
         TaskManager("WARNING", include_defaults=False)
     )
     assert {name: index[name] for name in plain} == plain
-    assert index.keys() == plain.keys() | harness.task_index().keys()
+    assert index.keys() == plain.keys() | task_index.task_index().keys()

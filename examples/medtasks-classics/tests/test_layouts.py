@@ -31,7 +31,7 @@ def test_the_miniature_has_the_published_layout(name: str, source: Path) -> None
     found = records(BENCHMARKS[name], source)
     assert len({one.sample_id for one in found}) == len(found) >= 24
     assert len({one.cluster for one in found}) >= 24
-    kinds = {kind for one in found for kind in (BENCHMARKS[name].kinds or (lambda _: ()))(one)}
+    kinds = {kind for one in found for kind in (BENCHMARKS[name].counts.kinds or (lambda _: ()))(one)}
     assert kinds <= BENCHMARKS[name].counts.published.keys() | {"closed", "open"}
 
 
