@@ -17,6 +17,7 @@ from medtasks.data.archives import extract, open_archive, read_member
 from medtasks.data.parquet import read_parquet
 from medtasks.data.progress import Progress
 from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl
+from medtasks.data.workbooks import read_workbook
 
 
 class ReleaseFile(NamedTuple):
@@ -81,19 +82,19 @@ class Release:
         """Yield the rows of the files that match a pattern, in order of their names.
 
         Only the first of ``patterns`` that matches any file counts. Patterns are paths such as
-        ``data/test-*.parquet``, below any directory; files are Parquet, CSV, or JSON (lines, or one
-        list).
+        ``data/test-*.parquet``, below any directory; files are Parquet, CSV, XLSX (the first
+        sheet), or JSON (lines, or one list).
 
         Raises:
             UsageError: no file matches.
             DataError: a file cannot be read; names file and line.
         """
         if not self._is_whole:
-            yield from _rows_of_file(self.source)
+            yield from rows_of_file(self.source)
             return
         for file in self._matching_files(patterns):
             if file.archive is None:
-                yield from _rows_of_file(self.source / file.path)
+                yield from rows_of_file(self.source / file.path)
             else:
                 yield from _rows_of_member(file.archive, file.path)
 
@@ -228,12 +229,19 @@ def _member_names(path: Path) -> list[str]:
         return [member.filename for member in archive.infolist() if not member.is_dir()]
 
 
-def _rows_of_file(path: Path) -> Iterator[SourceRow]:
-    """The rows of a file, whose format is that of its suffix, JSON by default."""
-    if path.suffix == ".parquet":
+def rows_of_file(path: Path) -> Iterator[SourceRow]:
+    """The rows of a file, whose format is that of its suffix, JSON by default.
+
+    Raises:
+        DataError: the file cannot be read; names file and line.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
         return read_parquet(path)
-    if path.suffix in (".csv", ".tsv"):
+    if suffix in (".csv", ".tsv"):
         return iter(read_csv_rows(path))
+    if suffix == ".xlsx":
+        return iter(read_workbook(path))
     return read_jsonl(path)
 
 

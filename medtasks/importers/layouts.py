@@ -12,6 +12,7 @@ from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, valu
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import expects, suggestion
 from medtasks.data.sources import SourceRow
+from medtasks.data.workbooks import LostText
 from medtasks.importers.predictions import (
     Prediction,
     Row,
@@ -23,7 +24,6 @@ from medtasks.importers.predictions import (
     prediction,
     responses_in,
 )
-from medtasks.importers.workbooks import LostText
 
 COLUMNS = ("sample_id", "response", "task", "img_id", "question")
 """What rows with columns may have, besides ``finish_reason`` and a judge's verdict."""

@@ -25,6 +25,7 @@ from medtasks.data.sources import (
     read_jsonl,
     separator_of,
 )
+from medtasks.data.workbooks import is_cut, read_workbook
 from medtasks.importers.inspect_logs import read_inspect
 from medtasks.importers.layouts import (
     lmms_eval_predictions,
@@ -33,7 +34,6 @@ from medtasks.importers.layouts import (
     vlmevalkit_prediction,
 )
 from medtasks.importers.predictions import End, Prediction, Row, names_in
-from medtasks.importers.workbooks import is_cut, read_workbook
 
 LAYOUTS: Mapping[str, str] = {
     "ms-swift": "ms-swift's JSONL",

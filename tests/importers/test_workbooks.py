@@ -16,10 +16,10 @@ from written_workbooks import formula, text, write_sheet, write_workbook
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import MAX_JSON_BYTES
+from medtasks.data.workbooks import MOST_TAGS
 from medtasks.importers.imported_run import PredictionFile, score_predictions
 from medtasks.importers.prediction_files import read_predictions, recognise
 from medtasks.importers.predictions import End
-from medtasks.importers.workbooks import MOST_TAGS
 
 TASK = "mi_cxr_icr"
 HEADER = [text("index"), text("question"), text("prediction")]

@@ -1,0 +1,126 @@
+"""The cells of a benchmark folder's rows: texts, lists of options, and gold answers."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from medtasks.catalog.benchmark_folder import LETTERS
+from medtasks.catalog.records import Where, is_text
+from medtasks.core.schema import shown
+
+_OWN_LETTER = re.compile(r"\s*\(?(?P<letter>[A-J])\s*[.):]\s*(?P<text>\S.*)", re.DOTALL)
+_BARE_LETTER = re.compile(r"\(?(?P<letter>[A-Ja-j])[).:]?")
+
+
+class CellError(Exception):
+    """A cell cannot be used: the message says what it is and what was expected."""
+
+    def __init__(self, message: str, fix: str = "fix the row") -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+def cell_text(value: Any) -> str:
+    """The text of a cell without blanks around it; a number as it is written, null as empty.
+
+    Raises:
+        CellError: it is neither a text, a number nor a truth value.
+
+    >>> cell_text("  left lung "), cell_text(2.0), cell_text(None)
+    ('left lung', '2', '')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    if is_text(value):
+        return value.strip()
+    raise CellError(f"is {shown(value)}, expected text")
+
+
+def cell_list(value: Any) -> list[Any] | None:
+    """The items of a cell that is a list, also one written as JSON or Python; None for another.
+
+    >>> cell_list('["a.png", "b.png"]'), cell_list("['a', 'b']"), cell_list("a.png")
+    (['a.png', 'b.png'], ['a', 'b'], None)
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return list(value)
+    text = value.strip() if isinstance(value, str) else ""
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            items = parse(text)
+            if isinstance(items, list):
+                return items
+    return None
+
+
+def listed_options(value: Any, where: Where) -> dict[str, str]:
+    """The options by letter in a cell that lists them.
+
+    A cell is a list, or has a bar or a line break between options: ``A. left | B. right``. Letters
+    are removed if every option begins with that of its place.
+
+    Raises:
+        CellError: it is neither, or has an option that is empty.
+    """
+    del where
+    items = cell_list(value)
+    if items is None:
+        text = cell_text(value)
+        items = re.split(r"\s*\|\s*|\s*\n\s*", text) if text else []
+    texts = [cell_text(item) for item in items]
+    if len(texts) > len(LETTERS):
+        raise CellError(f"has {len(texts)} options, expected at most {len(LETTERS)}")
+    if "" in texts:
+        raise CellError(f"is {shown(value)}, in which an option is empty")
+    choices = dict(zip(LETTERS, texts, strict=False))
+    without_letters: dict[str, str] = {}
+    for letter, text in choices.items():
+        match = _OWN_LETTER.fullmatch(text)
+        if match is None or match["letter"] != letter:
+            return choices
+        without_letters[letter] = match["text"].strip()
+    return without_letters
+
+
+def gold_letter(answer: str, choices: Mapping[str, str]) -> str:
+    """The letter of the option that a gold answer names by its letter or text; empty if none.
+
+    >>> gold_letter("b", {"A": "left", "B": "right"}), gold_letter("Left", {"A": "left", "B": "right"})
+    ('B', 'A')
+    """
+    bare = _BARE_LETTER.fullmatch(answer)
+    if bare and bare["letter"].upper() in choices:
+        return bare["letter"].upper()
+    own = _OWN_LETTER.fullmatch(answer)
+    if own and choices.get(own["letter"], "").casefold() == own["text"].strip().casefold():
+        return own["letter"]
+    letters = [name for name, text in choices.items() if text.casefold() == answer.casefold()]
+    return letters[0] if len(letters) == 1 else ""
+
+
+def gold_label(answer: str, labels: Sequence[str]) -> str:
+    """The label that a gold answer is, apart from case and a full stop; empty if it is none.
+
+    >>> gold_label("Yes.", ("yes", "no"))
+    'yes'
+    """
+    for label in labels:
+        if answer.casefold() in (label.casefold(), f"{label.casefold()}."):
+            return label
+    return ""

@@ -1,0 +1,201 @@
+"""The pictures that the rows of a benchmark folder name: paths, URLs, base64, or bytes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from medtasks.catalog.benchmark_folder import BenchmarkFolder
+from medtasks.catalog.records import Where
+from medtasks.core.errors import MediaError
+from medtasks.core.schema import shown, suggestion
+from medtasks.data.downloads import fetch_pictures
+from medtasks.data.folder_cells import CellError, cell_list, cell_text
+from medtasks.data.media.pictures import decode_image
+from medtasks.data.release import Release
+from medtasks.data.sources import SourceRow
+
+_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,(?P<data>.*)", re.DOTALL)
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]{64,}={0,2}\s*")
+_SHORTEST_DATA = 64
+"""Characters of base64 that are no path; VLMEvalKit reads shorter cells as the id of a row."""
+
+
+class FolderPictures:
+    """Finds the pictures of rows, or keeps them in ``release`` where rows contain them.
+
+    Pictures are left in the directory ``images`` if all of them are there. If some are in rows or
+    at URLs, all are copied.
+    """
+
+    def __init__(
+        self, folder: BenchmarkFolder, release: Release, rows: Sequence[SourceRow]
+    ) -> None:
+        self._folder = folder
+        self._release = release
+        self._rows = rows
+        self._downloaded: dict[str, bytes] = {}
+
+    def names(self, value: Any, where: Where) -> list[str]:
+        """The names of the pictures of a cell, which may be empty.
+
+        Raises:
+            CellError: one of them does not exist or cannot be decoded.
+        """
+        return [self._name(item, where) for item in _items(value)]
+
+    def _name(self, item: Any, where: Where) -> str:
+        """The name of one picture."""
+        data = self._bytes_of(item)
+        if data is None and self._are_copied:
+            data = self._path_below_images(item).read_bytes()
+        if data is not None:
+            try:
+                decode_image(data, "the picture")
+            except MediaError as error:
+                raise CellError(f"has no usable picture: {error}") from error
+            return self._release.picture(data, "image", where)
+        path = self._path_below_images(item)
+        return path.relative_to(self._images).as_posix()
+
+    @cached_property
+    def _are_copied(self) -> bool:
+        """Whether a picture is in a row or at a URL, so that all are kept beside the records."""
+        for item in self._all_items():
+            is_bytes = isinstance(item, bytes | Mapping)
+            if is_bytes or (isinstance(item, str) and (_is_url(item) or _is_base64(item))):
+                return True
+        return False
+
+    @cached_property
+    def _images(self) -> Path:
+        """The directory of the pictures, without links."""
+        return self._folder.images.resolve()
+
+    def _all_items(self) -> Iterator[Any]:
+        """Every picture of every row."""
+        for row in self._rows:
+            for column in self._folder.file.columns.image:
+                yield from _items(row.row.get(column))
+
+    def _bytes_of(self, item: Any) -> bytes | None:
+        """The bytes of a picture that is in a row or at a URL; None for a path."""
+        if isinstance(item, Mapping):
+            item = item.get("bytes") or item.get("path")
+        if isinstance(item, bytes):
+            return item
+        text = cell_text(item)
+        if _is_url(text):
+            return self._download(text)
+        if _is_base64(text):
+            return _decoded(text)
+        if text in self._pictures_by_id:
+            return _decoded(self._pictures_by_id[text])
+        return None
+
+    @cached_property
+    def _pictures_by_id(self) -> dict[str, str]:
+        """The base64 pictures by the ids of their rows, which other rows may name instead."""
+        columns = self._folder.file.columns
+        pictures: dict[str, str] = {}
+        if columns.id is None:
+            return pictures
+        for row in self._rows:
+            for column in columns.image:
+                picture = row.row.get(column)
+                if isinstance(picture, str) and _is_base64(picture):
+                    pictures[str(row.row.get(columns.id)).strip()] = picture
+        return pictures
+
+    def _download(self, url: str) -> bytes:
+        """The picture at ``url``; all URLs are fetched when the first one is needed."""
+        if not self._downloaded:
+            urls = {item: item for item in self._all_items() if isinstance(item, str)}
+            wanted = {item: item for item in urls if _is_url(item)}
+            self._errors = fetch_pictures(wanted, self._downloaded.__setitem__)
+        if url not in self._downloaded:
+            raise CellError(f"has a URL that cannot be fetched: {self._errors.get(url, url)}")
+        return self._downloaded[url]
+
+    def _path_below_images(self, item: Any) -> Path:
+        """The file of a picture that is named by its path.
+
+        Raises:
+            CellError: there is none, or it is outside of the directory of the pictures.
+        """
+        text = cell_text(item.get("path") if isinstance(item, Mapping) else item)
+        path = (self._images / text.replace("\\", "/")).resolve()
+        if not path.is_relative_to(self._images):
+            raise CellError(
+                f"is {shown(text)}, which is outside of {self._images}",
+                "set `images` in benchmark.yaml to a directory above all pictures",
+            )
+        if not path.is_file():
+            near = _near_name(path, self._images)
+            raise CellError(
+                f"is {shown(text)}, which is no file below {self._images}{near}",
+                "correct the path, or `images` in benchmark.yaml",
+            )
+        return path
+
+
+def _items(value: Any) -> Iterable[Any]:
+    """The pictures of a cell: itself, or the items of a list; none if it is empty."""
+    items = cell_list(value)
+    if items is None:
+        items = [value]
+    return [item for item in items if not _is_empty(item)]
+
+
+def _is_empty(item: Any) -> bool:
+    """Whether a cell, or an item of one, holds nothing."""
+    if isinstance(item, bytes | Mapping):
+        return not item
+    try:
+        return cell_text(item) == ""
+    except CellError:
+        return False
+
+
+def _is_url(text: str) -> bool:
+    return text.strip().startswith(("http://", "https://"))
+
+
+def _is_base64(text: str) -> bool:
+    """Whether a text is base64, alone or in a ``data:`` URL."""
+    if _DATA_URL.match(text.strip()):
+        return True
+    # a path of 64 characters without a dot is no picture
+    return len(text) >= _SHORTEST_DATA and _BASE64.fullmatch(text) is not None
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of a text in base64.
+
+    Raises:
+        CellError: it is cut or damaged.
+    """
+    match = _DATA_URL.match(text.strip())
+    try:
+        return base64.b64decode("".join((match["data"] if match else text).split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        fix = "export the picture again: spreadsheet cells end after 32,767 characters"
+        raise CellError(f"has base64 that cannot be decoded ({error})", fix) from error
+
+
+def _near_name(path: Path, images: Path) -> str:
+    """A suggestion if a file of the same directory, or one of this name elsewhere, is meant."""
+    folder = path.parent
+    if folder.is_dir():
+        names = [file.name for file in folder.iterdir() if file.is_file()]
+        near = suggestion(path.name, names)
+        if near:
+            return near
+    for file in sorted(images.rglob(path.name)):
+        return f" (did you mean {file.relative_to(images).as_posix()!r}?)"
+    return ""

@@ -1,0 +1,322 @@
+"""The rows of a benchmark folder as records, and everything that is wrong with them.
+
+A faulty row raises nothing: all faults are collected, so that one look at a spreadsheet fixes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import Field
+
+from medtasks.catalog.benchmark_folder import YES_NO, BenchmarkFolder
+from medtasks.catalog.records import Record, Where, distinct
+from medtasks.core.errors import DataError
+from medtasks.core.schema import Keys, field_name, shown, suggestion
+from medtasks.core.text import first_names
+from medtasks.data.folder_cells import (
+    CellError,
+    cell_text,
+    gold_label,
+    gold_letter,
+    listed_options,
+)
+from medtasks.data.folder_pictures import FolderPictures
+from medtasks.data.release import Release, rows_of_file
+from medtasks.data.sources import SourceRow
+
+MOST_LABELS = 100
+"""Different gold answers of a closed question without ``labels``: more are open answers."""
+
+
+class FolderRecord(Record):
+    """One row of a benchmark folder.
+
+    ``answer`` is an option's letter, one of the ``labels``, or a text. ``further`` are the columns
+    of ``breakdowns`` and ``visible``.
+    """
+
+    question: str
+    answer: str
+    choices: dict[str, str] = Field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    instructions: str = ""
+    further: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowFault:
+    """What is wrong with a row, or with a column of all rows.
+
+    Attributes:
+        code: the rule of ``medtasks validate`` that is broken.
+        where: the row; None if the fault is in ``benchmark.yaml``, at ``keys``.
+        keys: the keys of ``benchmark.yaml`` that name the column.
+        message: what was found and expected.
+        fix: what to do.
+    """
+
+    code: str
+    where: Where | None
+    keys: Keys
+    message: str
+    fix: str = "fix the row"
+
+    def __str__(self) -> str:
+        place = "benchmark.yaml" if self.where is None else str(self.where)
+        return f"{place}: {self.message}; {self.fix}."
+
+
+@dataclass
+class FolderReading:
+    """The records of the rows without faults, the place of each, and all faults."""
+
+    records: list[FolderRecord] = field(default_factory=list)
+    places: list[Where] = field(default_factory=list)
+    faults: list[RowFault] = field(default_factory=list)
+
+
+def folder_records(folder: BenchmarkFolder, release: Release) -> list[FolderRecord]:
+    """The records of all rows of a folder.
+
+    Raises:
+        DataError: a row is faulty; names the first three, and counts the others.
+    """
+    reading = read_folder(folder, release)
+    if not reading.faults:
+        return reading.records
+    sentences = " ".join(map(str, reading.faults[:3]))
+    number = len(reading.faults)
+    more = "" if number <= 3 else f" ({number - 3:,} more: medtasks validate {folder.path})"
+    raise DataError(f"{folder.name}: {sentences}{more}")
+
+
+def read_folder(folder: BenchmarkFolder, release: Release) -> FolderReading:
+    """Read all rows of a folder; pictures in rows are kept by ``release``.
+
+    Raises:
+        DataError: the data file cannot be read at all.
+    """
+    rows = list(rows_of_file(folder.data))
+    absent = list(_absent_columns(folder, rows))
+    if absent:
+        return FolderReading(faults=absent)
+    reader = _RowReader(folder, FolderPictures(folder, release, rows))
+    reading = FolderReading()
+    for row in rows:
+        reader.read(row, reading)
+    _add_labels(folder, reading)
+    _check_ids(folder, reading)
+    return reading
+
+
+def _absent_columns(folder: BenchmarkFolder, rows: Sequence[SourceRow]) -> Iterator[RowFault]:
+    """The columns that ``benchmark.yaml`` names, but no row has."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns |= dict.fromkeys(map(str, row.row))
+    for keys, column in folder.row_columns.items():
+        if column not in columns:
+            message = (
+                f"field `{field_name(keys)}` is {shown(column)}, which is no column of "
+                f"{folder.data.name}{suggestion(column, columns)}, expected one of "
+                f"{first_names(columns, 8)}"
+            )
+            yield RowFault("MT304", None, keys, message, "correct the name")
+
+
+@dataclass
+class _RowReader:
+    """Reads one row after the other."""
+
+    folder: BenchmarkFolder
+    pictures: FolderPictures
+
+    def read(self, source_row: SourceRow, reading: FolderReading) -> None:
+        """Add the record of a row, or its faults, to ``reading``."""
+        cells = _Cells(source_row.row, source_row.where, reading.faults)
+        columns = self.folder.file.columns
+        before = len(reading.faults)
+        question = cells.required(columns.question, "columns", "question")
+        choices = self._choices(cells)
+        answer = self._answer(cells, choices)
+        media = self._media(cells)
+        record_id = cells.required(columns.id, "columns", "id") if columns.id else ""
+        cluster = cells.required(columns.cluster, "columns", "cluster") if columns.cluster else ""
+        instructions = ""
+        if columns.instructions:
+            instructions = cells.text(columns.instructions, "columns", "instructions")
+        further = self._further(cells)
+        if len(reading.faults) > before:
+            return
+        content = [question, answer, instructions, *choices.values(), *media, *further.values()]
+        sample_id = record_id or _content_hash(content)
+        record = FolderRecord(
+            sample_id=sample_id,
+            cluster=cluster or (media[0] if media else sample_id),
+            media=media,
+            question=question,
+            answer=answer,
+            choices=choices,
+            instructions=instructions,
+            further=further,
+        )
+        reading.records.append(record)
+        reading.places.append(source_row.where)
+
+    def _choices(self, cells: _Cells) -> dict[str, str]:
+        """The texts of the options by letter; options whose cell is empty do not exist."""
+        columns = self.folder.file.columns.options
+        if columns is None:
+            return {}
+        keys: Keys = ("columns", "options")
+        if isinstance(columns, str):
+            choices = cells.converted(columns, keys, listed_options) or {}
+        else:
+            choices = {}
+            for letter, column in columns.items():
+                text = cells.text(column, *keys, letter)
+                if text:
+                    choices[letter] = text
+        if len(choices) < 2 and not cells.is_faulty(keys):
+            message = f"{len(choices)} options have a text, expected at least two"
+            cells.refuse("MT311", keys, message)
+        counts = Counter(text.casefold() for text in choices.values())
+        for letter, text in choices.items():
+            if counts[text.casefold()] > 1:
+                message = f"option {letter} is {shown(text)}, as is another option"
+                cells.refuse("MT311", keys, message, "make the options different")
+                break
+        return choices
+
+    def _answer(self, cells: _Cells, choices: Mapping[str, str]) -> str:
+        """The gold answer: a letter, a label as ``benchmark.yaml`` writes it, or a text."""
+        keys: Keys = ("columns", "answer")
+        text = cells.required(self.folder.file.columns.answer, *keys)
+        labels = labels_of(self.folder)
+        if not text:
+            return ""
+        if choices:
+            letter = gold_letter(text, choices)
+            if not letter:
+                listed = ", ".join(f"{name}: {shown(option)}" for name, option in choices.items())
+                message = f"the answer is {shown(text)}, expected a letter or text of {listed}"
+                cells.refuse("MT307", keys, message)
+            return letter
+        if labels:
+            label = gold_label(text, labels)
+            if not label:
+                expected = f"expected one of {first_names(labels, 8)}"
+                message = f"the answer is {shown(text)}, {expected}"
+                cells.refuse("MT307", keys, message)
+            return label
+        return text
+
+    def _media(self, cells: _Cells) -> tuple[str, ...]:
+        """The names of the row's pictures."""
+        names: list[str] = []
+        for number, column in enumerate(self.folder.file.columns.image):
+            keys: Keys = ("columns", "image", number)
+            names += cells.converted(column, keys, self.pictures.names, "MT402") or ()
+        return tuple(names)
+
+    def _further(self, cells: _Cells) -> dict[str, str]:
+        """The values of the columns of ``breakdowns`` and ``visible``, which may be empty."""
+        values: dict[str, str] = {}
+        for key in ("breakdowns", "visible"):
+            for number, column in enumerate(getattr(self.folder.file, key)):
+                values[column] = cells.text(column, key, number)
+        return values
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of one row; whatever is wrong with one is added to ``faults``."""
+
+    row: Mapping[str, Any]
+    where: Where
+    faults: list[RowFault]
+
+    def text(self, column: str, *keys: str | int) -> str:
+        """The text of a cell; empty if it is empty or, which is a fault, no text."""
+        return self.converted(column, keys, lambda value, _: cell_text(value)) or ""
+
+    def required(self, column: str, *keys: str | int) -> str:
+        """The text of a cell that must not be empty."""
+        text = self.text(column, *keys)
+        if not text and not self.is_faulty(keys):
+            self.refuse("MT304", keys, f"column {shown(column)} is empty", "fill the cell")
+        return text
+
+    def converted(self, column: str, keys: Keys, convert: Any, code: str = "MT304") -> Any:
+        """What ``convert`` makes of a cell; None, which is a fault, if it raises `CellError`."""
+        try:
+            return convert(self.row.get(column), self.where)
+        except CellError as error:
+            message = f"column {shown(column)} {error}"
+            self.refuse(code, keys, message, error.fix)
+            return None
+
+    def refuse(self, code: str, keys: Keys, message: str, fix: str = "fix the row") -> None:
+        """Add a fault of this row."""
+        self.faults.append(RowFault(code, self.where, keys, message, fix))
+
+    def is_faulty(self, keys: Keys) -> bool:
+        """Whether this row has a fault at or below ``keys``."""
+        length = len(keys)
+        return any(
+            fault.where is self.where and fault.keys[:length] == keys for fault in self.faults[-8:]
+        )
+
+
+def labels_of(folder: BenchmarkFolder) -> tuple[str, ...]:
+    """The labels that ``benchmark.yaml`` allows; none if the gold answers are the labels."""
+    if folder.file.answers == "yes/no":
+        return YES_NO
+    return folder.file.labels
+
+
+def _add_labels(folder: BenchmarkFolder, reading: FolderReading) -> None:
+    """Give the records of closed questions their labels."""
+    if folder.file.answers not in ("yes/no", "closed"):
+        return
+    labels = labels_of(folder) or _distinct_answers(reading.records)
+    if not 2 <= len(labels) <= MOST_LABELS and reading.records:
+        message = f"the rows have {len(labels):,} different answers, expected 2 to {MOST_LABELS}"
+        fix = "list `labels`, or write answers: open"
+        reading.faults.append(RowFault("MT307", None, ("answers",), message, fix))
+        return
+    for position, record in enumerate(reading.records):
+        answer = gold_label(record.answer, labels)
+        reading.records[position] = record.model_copy(update={"answer": answer, "labels": labels})
+
+
+def _distinct_answers(records: Sequence[FolderRecord]) -> tuple[str, ...]:
+    """The gold answers, sorted; of those that differ only in case, the first."""
+    answers: dict[str, str] = {}
+    for record in records:
+        answers.setdefault(record.answer.casefold(), record.answer)
+    return tuple(sorted(answers.values()))
+
+
+def _check_ids(folder: BenchmarkFolder, reading: FolderReading) -> None:
+    """Report ids that several rows have; rows without an id that are equal are numbered."""
+    if folder.file.columns.id is None:
+        reading.records = distinct(reading.records)
+        return
+    first_places: dict[str, Where] = {}
+    for record, where in zip(reading.records, reading.places, strict=True):
+        earlier = first_places.setdefault(record.sample_id, where)
+        if earlier is not where:
+            message = f"the id {shown(record.sample_id)} is that of {earlier.unit} {earlier.line}"
+            keys: Keys = ("columns", "id")
+            reading.faults.append(RowFault("MT305", where, keys, message, "make ids unique"))
+
+
+def _content_hash(texts: Sequence[str]) -> str:
+    """The id of a row without one: 16 hex digits of the SHA-256 of its texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
