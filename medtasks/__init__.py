@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULE_OF = {
-    "Board": "boards",
+    "ExportableBoard": "boards",
     "Ranks": "ranks",
     "Run": "runs",
     "Runs": "runs",

@@ -1,4 +1,4 @@
-from medtasks.python_api.boards import Board as Board
+from medtasks.python_api.boards import ExportableBoard as ExportableBoard
 from medtasks.python_api.boards import board as board
 from medtasks.python_api.columns import Table as Table
 from medtasks.python_api.comparisons import compare as compare

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from kvasir_rows import Row, generate
 from medtasks.leaderboard.rank.rankings import rank_models
-from medtasks.leaderboard.schema.board import BoardColumn
+from medtasks.leaderboard.schema.score_tables import BoardColumn
 
 from medtasks.metrics.base import Array, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from medtasks.catalog.board_layout import BoardLayout
+from medtasks.metrics.timelines import Timeline
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import LetterCounts, Timeline
+from ..schema.plot_data import LetterCounts
 from ..verify.entries import Entry
 
 

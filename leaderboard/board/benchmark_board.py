@@ -14,22 +14,15 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.board_layout import BoardLayout, LayoutTable
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import leaf_tasks
+from medtasks.metrics.timelines import Timeline
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import (
-    BenchmarkBoard,
-    BoardColumn,
-    BoardModel,
-    BoardPlot,
-    BoardRow,
-    BoardTable,
-    LetterCounts,
-    ModelUsage,
-    Published,
-    Ranking,
-    Timeline,
-)
+from ..schema.board import BenchmarkBoard, BoardModel
+from ..schema.model_rankings import Ranking
+from ..schema.plot_data import BoardPlot, LetterCounts, ModelUsage
+from ..schema.published_figures import Published
 from ..schema.reference import Reference, place_of, published_figures
+from ..schema.score_tables import BoardColumn, BoardRow, BoardTable
 from ..verify.scored_run import ScoredRun
 from .answer_plots import letter_counts, timelines
 from .column_ranking import column_ranking

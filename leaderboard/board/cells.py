@@ -10,7 +10,7 @@ from medtasks.catalog.board_layout import Column
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.scores import MetricScore
 
-from ..schema.board import BoardColumn, Cell
+from ..schema.score_tables import BoardColumn, Cell
 from ..verify.coverage import is_incomplete
 from ..verify.scored_run import ScoredRun
 

@@ -14,7 +14,8 @@ from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
 from medtasks.judge.families import family_of
 
-from ..schema.board import BenchmarkBoard, Board, Published
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.published_figures import Published
 from ..verify.hub_datasets import dataset_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from medtasks.scoring.scores import coverage_text
 from ..rank.common_items import on_common_items
 from ..rank.comparability import ComparabilityGroups
 from ..rank.rankings import rank_models
-from ..schema.board import BoardColumn, Ranking
+from ..schema.model_rankings import Ranking
+from ..schema.score_tables import BoardColumn
 from ..verify.coverage import is_incomplete
 from ..verify.entries import Entry
 

@@ -11,8 +11,8 @@ from medtasks.catalog.spec import load_spec
 from medtasks.metrics.registry import facts_of, get_metric, unit_of
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import BoardColumn
 from ..schema.numbers import column_key
+from ..schema.score_tables import BoardColumn
 from ..verify.coverage import is_incomplete
 from ..verify.scored_run import ScoredRun
 from .cells import score_of, scores_beside

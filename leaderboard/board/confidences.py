@@ -14,7 +14,8 @@ from medtasks.runs.signature import changed_signature
 from medtasks.scoring.scores import Reliability, ReliabilityBin
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import BoardColumn, BoardPlot, BoardTable, Cell, ModelReliability
+from ..schema.plot_data import BoardPlot, ModelReliability
+from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell
 from .columns import board_columns

@@ -8,7 +8,8 @@ from medtasks.benchmarks.layout_parts import HEADLINE
 from medtasks.runs.usage import Usage
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import BoardColumn, BoardPlot, BoardRow, ModelUsage
+from ..schema.plot_data import BoardPlot, ModelUsage
+from ..schema.score_tables import BoardColumn, BoardRow
 from .usage import SECONDS, Prices, plotted, used_by
 
 _PLOT_NAMES = ("cost", "score-against-cost", "cost-of-answers")

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from medtasks.stats.cautions import few_clusters
 
-from ..schema.board import BoardColumn, BoardModel, Cell, Ranking
+from ..schema.board import BoardModel
+from ..schema.model_rankings import Ranking
 from ..schema.numbers import DIFFERENCES, number
+from ..schema.score_tables import BoardColumn, Cell
 from .floors import Floor, highest_floor, level_text
 
 MOST_NAMED = 3

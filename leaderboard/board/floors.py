@@ -11,8 +11,8 @@ from typing import Literal
 
 from medtasks.scoring.scores import MetricScore
 
-from ..schema.board import BoardColumn
 from ..schema.numbers import UNITS, number
+from ..schema.score_tables import BoardColumn
 
 Source = Literal["chance", "constant", "blind"]
 NO_FLOORS = dict.fromkeys(("chance", "constant", "constant_answer", "blind", "blind_model"))

@@ -18,7 +18,9 @@ from medtasks.scoring.comparisons import compare_statistics
 from medtasks.stats.paired import PairedDifference
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import BoardColumn, BoardPlot, BoardTable, Cell, TextOnly
+from ..schema.model_findings import TextOnly
+from ..schema.plot_data import BoardPlot
+from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from ..verify.entries import Entry
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell, cell_of

@@ -12,15 +12,10 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
 
-from ..schema.board import (
-    BoardColumn,
-    BoardModel,
-    BoardRow,
-    BoardTable,
-    Published,
-    SizeCorrelation,
-    TypeMeans,
-)
+from ..schema.board import BoardModel
+from ..schema.model_findings import SizeCorrelation, TypeMeans
+from ..schema.published_figures import Published
+from ..schema.score_tables import BoardColumn, BoardRow, BoardTable
 from .media_gain import GAINS
 
 FEWEST = 4

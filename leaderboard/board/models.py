@@ -19,7 +19,8 @@ from medtasks.core.schema import first_problem
 from medtasks.core.yaml_files import MarkedLoader, read_yaml
 from medtasks.judge.families import family_of
 
-from ..schema.board import BoardModel, BoardRun, Trained
+from ..schema.board import BoardModel, BoardRun
+from ..schema.published_figures import Trained
 from ..verify.model_identity import CHECKPOINT_NAMES, NO_IDENTITY
 
 _FIRST = ("model", "presentation", "revision", "peft", "dtype")

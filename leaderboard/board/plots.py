@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from medtasks.catalog.board_layout import Column, Plot
 
 from ..rank.comparability import ComparabilityGroups
-from ..schema.board import BoardColumn, BoardPlot, BoardTable
+from ..schema.plot_data import BoardPlot
+from ..schema.score_tables import BoardColumn, BoardTable
 from ..verify.scored_run import ScoredRun
 from .columns import board_columns, held_chance
 

@@ -9,7 +9,9 @@ from itertools import combinations
 
 from medtasks.runs.signature import changed_signature
 
-from ..schema.board import BoardColumn, BoardTable, Cell, OrderChange, PromptOrder, Ranking
+from ..schema.model_findings import OrderChange, PromptOrder
+from ..schema.model_rankings import Ranking
+from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from .cells import FilledCell
 from .floors import NO_FLOORS
 from .tables import made_table

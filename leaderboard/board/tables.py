@@ -13,7 +13,7 @@ from medtasks.scoring.verification_outcome import unverified_note
 from ..rank.apart import task_coverage_note
 from ..rank.candidates import VerificationLevel
 from ..rank.comparability import ComparabilityGroup, ComparabilityGroups
-from ..schema.board import BoardColumn, BoardRow, BoardTable, Cell
+from ..schema.score_tables import BoardColumn, BoardRow, BoardTable, Cell
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell, cell_of
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from medtasks.core.files import canonical_json
 
-from ..schema.board import BenchmarkBoard, Board, BoardTable
+from ..schema.board import BenchmarkBoard, Board
 from ..schema.numbers import safe_name
+from ..schema.score_tables import BoardTable
 from .csv_scores import as_csv
 from .latex_tables import as_latex
 from .markdown_tables import as_markdown

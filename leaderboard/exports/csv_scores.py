@@ -11,8 +11,10 @@ from typing import TypeAlias
 
 from medtasks.scoring.scores import coverage_text
 
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardRow, Cell, Published
+from ..schema.board import BenchmarkBoard, Board
 from ..schema.numbers import shown_name
+from ..schema.published_figures import Published
+from ..schema.score_tables import BoardColumn, BoardRow, Cell
 
 COLUMNS = (
     "benchmark",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from medtasks.core.text import one_line
 
-from ..schema.board import BoardColumn, Cell, Published
 from ..schema.numbers import UNITS, column_note, shown, shown_interval
+from ..schema.published_figures import Published
+from ..schema.score_tables import BoardColumn, Cell
 from .latex_filters import latex_escaped
 from .latex_widths import text_width
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable
+from ..schema.board import BenchmarkBoard, Board
 from ..schema.numbers import shown, shown_interval, shown_name
+from ..schema.score_tables import BoardColumn, BoardRow, BoardTable
 from .latex_cells import (
     heading_lines,
     latex_heading,

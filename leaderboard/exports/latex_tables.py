@@ -6,8 +6,9 @@ macro, so that a document can leave them out: ``\\newcommand{\\medtasksintervals
 
 from __future__ import annotations
 
-from ..schema.board import BenchmarkBoard, Board, BoardTable
+from ..schema.board import BenchmarkBoard, Board
 from ..schema.numbers import safe_name, shown_name
+from ..schema.score_tables import BoardTable
 from .export_templates import export_environment
 from .latex_filters import LATEX_FILTERS
 from .latex_layout import TableLayout

@@ -12,8 +12,8 @@ from typing import Any
 from medtasks.core.text import one_line
 
 from ..board.floors import floors_text
-from ..schema.board import BoardColumn, Cell
 from ..schema.numbers import column_note, shown, shown_interval
+from ..schema.score_tables import BoardColumn, Cell
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
 _LINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")

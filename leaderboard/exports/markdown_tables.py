@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..schema.board import BenchmarkBoard, Board, BoardTable
+from ..schema.board import BenchmarkBoard, Board
 from ..schema.numbers import shown_name
+from ..schema.score_tables import BoardTable
 from .export_templates import export_environment
 from .markdown_filters import MARKDOWN_FILTERS
 from .published import published_rows

@@ -9,7 +9,8 @@ from medtasks.core.text import counted
 from medtasks.metrics.registry import facts_of
 from medtasks.runs.signature import PROTOCOL_PARTS
 
-from ..schema.board import BoardRun, Ranking
+from ..schema.board import BoardRun
+from ..schema.model_rankings import Ranking
 from ..schema.numbers import UNITS, shown
 from .methods_source import MethodsSource, ReportedScore
 from .prose import Citation, Code, Paragraph, Sentence, enumerated

@@ -9,7 +9,9 @@ from functools import cached_property
 from medtasks.core.errors import UsageError
 from medtasks.runs.signature import parse_signature
 
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardRun, Cell, Ranking
+from ..schema.board import BenchmarkBoard, Board, BoardRun
+from ..schema.model_rankings import Ranking
+from ..schema.score_tables import BoardColumn, Cell
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from ..schema.board import BoardColumn, BoardTable
 from ..schema.numbers import rounded
+from ..schema.score_tables import BoardColumn, BoardTable
 
 
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..schema.board import BenchmarkBoard, BoardColumn, Published
+from ..schema.board import BenchmarkBoard
 from ..schema.numbers import shown
+from ..schema.published_figures import Published
+from ..schema.score_tables import BoardColumn
 
 
 class PublishedRow(NamedTuple):

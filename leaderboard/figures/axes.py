@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..schema.board import Timeline
+from medtasks.metrics.timelines import Timeline
 
 
 @dataclass(frozen=True)

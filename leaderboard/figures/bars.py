@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..board.floors import floors_text, highest_floor
-from ..schema.board import BoardColumn, BoardPlot
 from ..schema.numbers import shown
+from ..schema.plot_data import BoardPlot
+from ..schema.score_tables import BoardColumn
 from .axes import Axis
 from .drawn_scores import ColumnScores, DrawnScore, scaled, summaries
 from .shared_axes import AxisContent, shared_axes

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from medtasks.scoring.scores import Reliability
 
 from ..board.model_order import model_order
-from ..schema.board import BenchmarkBoard, Board, BoardPlot
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.plot_data import BoardPlot
 from .axes import Axis
 from .figure import Figure, extent_text, model_labels
 from .labels import joined

@@ -9,8 +9,10 @@ from itertools import chain
 
 from ..board.model_order import model_order
 from ..board.usage import Measure, amount, plotted
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelUsage
+from ..schema.board import BenchmarkBoard, Board
 from ..schema.numbers import UNITS
+from ..schema.plot_data import BoardPlot, ModelUsage
+from ..schema.score_tables import BoardColumn
 from .axes import Axis
 from .drawn_scores import DrawnScore, drawn_score
 from .figure import Figure, extent_text, model_labels

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from matplotlib import figure as mpl
 
-from ..schema.board import FORMATS, Board
+from ..schema.board import Board
+from ..schema.plot_data import FORMATS
 from .bars import BarChart
 from .drawing.bars import draw_bars
 from .drawing.dumbbells import draw_dumbbells

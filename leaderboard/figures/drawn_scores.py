@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..schema.board import BoardColumn, Cell
 from ..schema.numbers import UNITS, direction, shown, shown_interval
+from ..schema.score_tables import BoardColumn, Cell
 from .labels import joined
 from .looks import Look
 

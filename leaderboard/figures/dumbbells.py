@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..schema.board import BoardColumn, Unit
+from medtasks.metrics.facts import Unit
+
 from ..schema.numbers import MINUS, difference
+from ..schema.score_tables import BoardColumn
 from .axes import Axis
 from .drawn_scores import ColumnScores, DrawnScore
 from .labels import joined

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..schema.board import Board, BoardPlot
+from ..schema.board import Board
 from ..schema.numbers import shown_name
+from ..schema.plot_data import BoardPlot
 from .bars import BarChart
 from .dumbbells import DumbbellChart
 from .heat_map import HeatMap

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from medtasks.stats.ranks import normalised_ranks
 
-from ..schema.board import BoardColumn
+from ..schema.score_tables import BoardColumn
 from .drawn_scores import ColumnScores, summaries
 from .labels import joined
 

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..board.model_order import model_order
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, BoardTable, Cell
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.plot_data import BoardPlot
+from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from .bars import bar_chart, bars_in_words
 from .drawn_scores import ColumnScores, drawn_score
 from .dumbbells import dumbbell_chart, dumbbells_in_words

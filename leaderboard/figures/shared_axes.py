@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..schema.board import BoardColumn
+from ..schema.score_tables import BoardColumn
 from .axes import Axis
 from .drawn_scores import axis_title, scale_of
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtasks.core.text import TextTable, grouped_notes, p_text, signed_interval
+from medtasks.metrics.facts import Unit
 
-from ..schema.board import Pair, Unit
+from ..schema.model_rankings import Pair
 
 COLUMNS = (
     "task",

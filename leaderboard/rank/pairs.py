@@ -13,7 +13,7 @@ from medtasks.stats import paired
 from medtasks.stats.cautions import comparison_warning
 from medtasks.stats.holm import holm
 
-from ..schema.board import Pair
+from ..schema.model_rankings import Pair
 
 
 def pair_of(

@@ -18,11 +18,11 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.settings import Subset
 from medtasks.core.text import TextTable
+from medtasks.metrics.facts import Unit
 from medtasks.metrics.registry import unit_of
 from medtasks.stats.sign_flips import LEAST_CLUSTERS, LEVEL
 from medtasks.stats.student import POWER, student_quantile
 
-from ..schema.board import Unit
 from ..schema.numbers import UNITS, number
 from ..verify.scored_run import ScoredRun
 from .plan_basis import ICC, Basis, assumed_basis, pilot_basis

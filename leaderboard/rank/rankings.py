@@ -22,7 +22,8 @@ from medtasks.stats.cautions import few_clusters
 from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks
 from medtasks.stats.student import detectable_difference
 
-from ..schema.board import BoardColumn, Pair, Ranked, Ranking
+from ..schema.model_rankings import Pair, Ranked, Ranking
+from ..schema.score_tables import BoardColumn
 from .pairs import pair_of, with_holm
 
 SEED = 0

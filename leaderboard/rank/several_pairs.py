@@ -15,10 +15,10 @@ import numpy as np
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.text import first_names
+from medtasks.metrics.facts import Unit
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 
-from ..schema.board import Unit
 from ..verify.scored_run import ScoredRun
 from .compare import compared_lines, shared_metrics
 

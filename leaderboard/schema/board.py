@@ -6,325 +6,22 @@ identified by their ``slug``. All text is untrusted and must be escaped when sho
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from medtasks.metrics.facts import Unit as Unit
-from medtasks.metrics.timelines import Round as Round
-from medtasks.metrics.timelines import Timeline as Timeline
-from medtasks.runs.usage import RunUsage, Usage
-from medtasks.scoring.scores import Reliability
+from medtasks.metrics.timelines import Timeline
+from medtasks.runs.usage import RunUsage
 
-Trained: TypeAlias = Literal["yes", "no", "unknown"]
-NonEmpty = Annotated[str, Field(min_length=1)]
+from .board_record import BoardRecord
+from .model_findings import PromptOrder, SizeCorrelation, TextOnly, TypeMeans
+from .model_rankings import Ranking
+from .plot_data import BoardPlot, LetterCounts, ModelReliability, ModelUsage
+from .published_figures import Published, Trained
+from .score_tables import BoardTable
 
-FORMATS = ("svg", "png", "pdf")
-"""Of figures as files."""
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Cell(_Frozen):
-    """One score of one model (`medtasks.scoring.scores.MetricScore`).
-
-    ``low`` and ``high`` are its 95 % interval, by ``interval_method``. Scores with equal
-    ``signature`` are comparable. ``judge`` names the judges of a judged score.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    interval_method: str | None = Field(default=None, exclude_if=lambda method: method is None)
-    items: int
-    answered: int | None = None
-    judged: int | None = None
-    judge: str = ""
-    bounds: tuple[float, float] | None = None
-    incomplete: bool = False
-    reason: str | None = None
-    signature: str
-
-
-class BoardColumn(_Frozen):
-    """A column of a table, or an axis of a plot.
-
-    ``key`` is unique on the board, and safe in URLs and file names. ``chance`` is the score of
-    uniform guessing, if defined, ``constant`` that of always giving ``constant_answer``, the most
-    frequent correct option, and ``blind`` the best score of a run without media, of the model
-    ``blind_model``: floors that a score has to exceed. A ``signed`` score is best at 0, but early
-    and late errors cancel in its mean, so models are never ranked by it, regardless of
-    ``higher_is_better``. ``remark`` belongs to the label, such as whether an error could harm a
-    patient.
-    """
-
-    key: str
-    task: str
-    metric: str
-    label: str
-    breakdown: str | None = None
-    group: str | None = None
-    unit: Unit
-    higher_is_better: bool
-    signed: bool = False
-    chance: float | None = None
-    constant: float | None = None
-    constant_answer: str | None = None
-    blind: float | None = None
-    blind_model: str | None = None
-    remark: str = ""
-
-
-class BoardRow(_Frozen):
-    """A model's scores by column key, without columns it was not run on.
-
-    ``runs`` are keys of `Board.runs`; ``reasons`` say in a sentence each why the row is not
-    comparable with the others.
-    """
-
-    model: str
-    cells: dict[str, Cell]
-    runs: tuple[str, ...]
-    blind: bool = False
-    reasons: tuple[str, ...] = ()
-
-
-class BoardTable(_Frozen):
-    """Rows that are comparable in every column they share, and in ``apart`` those that are not."""
-
-    name: str
-    title: str
-    note: str = ""
-    columns: tuple[BoardColumn, ...]
-    rows: tuple[BoardRow, ...]
-    apart: tuple[BoardRow, ...] = ()
-
-    @property
-    def every_row(self) -> tuple[BoardRow, ...]:
-        return (*self.rows, *self.apart)
-
-
-class Ranked(_Frozen):
-    """A model's place in a ranking.
-
-    ``rank`` is 1 for the best value (ties share it), ``best`` to ``worst`` is its 95 % interval;
-    models with a letter in common do not differ significantly (5 %, Holm).
-    """
-
-    model: str
-    rank: int
-    best: int | None
-    worst: int | None
-    letters: tuple[str, ...]
-
-
-class Pair(_Frozen):
-    """The difference ``first`` - ``second`` on the items that both have.
-
-    Its fields are those of `medtasks.stats.paired.PairedDifference`; ``p_holm`` is the p-value
-    after Holm's correction over all pairs of the ranking. ``wins`` and ``losses`` count items that
-    only the first, or only the second, has right (for accuracies).
-    """
-
-    first: str
-    second: str
-    items: int
-    clusters: int
-    difference: float
-    low: float | None
-    high: float | None
-    p_value: float | None
-    p_holm: float | None
-    wins: int | None = None
-    losses: int | None = None
-    reason: str | None = None
-    warning: str | None = None
-    standard_error: float | None = None
-    cautions: tuple[str, ...] = Field(default=(), exclude=True)
-
-
-class Ranking(_Frozen):
-    """The comparison of all comparable models by one headline column, best first.
-
-    ``detectable`` is the minimum detectable difference between two of these models (80 % power at
-    level 0.05, median over pairs), in the column's unit. ``warning`` is about too few clusters, and
-    about pairs. ``unranked`` gives by comparable model the reason why it has no rank.
-    """
-
-    column: BoardColumn
-    items: int
-    clusters: int
-    cluster: str
-    signature: str
-    ranked: tuple[Ranked, ...]
-    pairs: tuple[Pair, ...]
-    detectable: float | None
-    warning: str | None = None
-    unranked: dict[str, str] = {}
-
-
-class BoardPlot(_Frozen):
-    """A figure of a benchmark.
-
-    Its numbers come from ``table`` (a name), or from the benchmark's ``letters``, ``reliability``,
-    ``timelines`` or ``usage``.
-    """
-
-    name: str
-    title: str
-    kind: Literal[
-        "bars",
-        "cost",
-        "coverage",
-        "heatmap",
-        "letters",
-        "paired",
-        "radar",
-        "reliability",
-        "timeline",
-    ]
-    table: str
-    columns: tuple[str, ...]
-    against: tuple[str, ...] = ()
-    ranks: bool = False
-    chance: float | None = None
-    note: str = ""
-
-
-class LetterCounts(_Frozen):
-    """How often each letter was right and chosen in one task.
-
-    ``chosen`` includes extraction failures, in brackets. ``preference`` is as in
-    `medtasks.scoring.scores.Letters`.
-    """
-
-    task: str
-    model: str
-    gold: dict[str, int]
-    chosen: dict[str, int]
-    preference: dict[str, tuple[float, float | None, float | None]] = {}
-
-
-class ModelReliability(_Frozen):
-    """Accuracy by confidence of one model in one task or group."""
-
-    task: str
-    model: str
-    reliability: Reliability
-
-
-class Published(_Frozen):
-    """A figure in a table of a paper, not re-run.
-
-    ``label`` is its model as printed, ``model`` as the board shows it, and ``row_notes`` are about
-    all figures of the model there. ``why`` says why a figure that is not ``rankable`` must not be
-    compared with ours. ``value`` is in the unit of the board's column (percentages become
-    fractions).
-    """
-
-    table: NonEmpty
-    source: NonEmpty
-    paper: NonEmpty
-    label: NonEmpty
-    model: NonEmpty
-    family: NonEmpty
-    size: str | None
-    type: str
-    trained: Trained
-    judge: str | None
-    column: NonEmpty
-    printed: str | None
-    rankable: bool
-    why: str = ""
-    notes: tuple[NonEmpty, ...] = ()
-    row_notes: tuple[NonEmpty, ...] = ()
-    value: float | None
-
-
-class ModelUsage(_Frozen):
-    """What a model's run used for the benchmark's first headline score, with that score.
-
-    ``run`` is a key of `Board.runs`, ``cost`` the cost of all answers, in the currency of the
-    organiser's prices.
-    """
-
-    model: str
-    run: str
-    score: Cell
-    usage: Usage
-    cost: float | None = None
-
-
-class TextOnly(_Frozen):
-    """The items on which the blind runs of all ``models`` have the full score.
-
-    They are the ``answered`` ones of so many ``items``; ``expected`` is the share on which
-    independent uniform guesses would all be right, if defined.
-    """
-
-    task: str
-    metric: str
-    models: tuple[str, ...]
-    items: int
-    expected: float | None
-    answered: tuple[str, ...]
-
-
-class OrderChange(_Frozen):
-    """Two models whose order depends on the prompt.
-
-    ``first`` is better under the prompts ``ahead``, numbered from 1, and worse under those
-    ``behind``.
-    """
-
-    first: str
-    second: str
-    ahead: tuple[int, ...]
-    behind: tuple[int, ...]
-
-
-class PromptOrder(_Frozen):
-    """How the order of models by one task's score depends on the prompt.
-
-    These are the ``changes`` among all ``pairs`` of models, and Kendall's tau-b between two
-    prompts, its mean and lowest value; None if models are tied under all of them.
-    """
-
-    task: str
-    prompts: int
-    pairs: int
-    changes: tuple[OrderChange, ...]
-    tau: float | None
-    lowest_tau: float | None
-
-
-class SizeCorrelation(_Frozen):
-    """Pearson's r between the logarithm of the number of parameters and a score.
-
-    It is over so many ``models`` whose size is stated: of runs, or of the rows of a ``published``
-    table.
-    """
-
-    column: BoardColumn
-    published: str
-    models: int
-    r: float
-
-
-class TypeMeans(_Frozen):
-    """The mean of a score over the models of each type, and the number of models.
-
-    Types are closed, general and medical.
-    """
-
-    column: BoardColumn
-    means: dict[str, float]
-    models: dict[str, int]
-
-
-class BenchmarkBoard(_Frozen):
+class BenchmarkBoard(BoardRecord):
     """The board of one benchmark.
 
     ``tables[0]`` is the headline table (name ``headline``); ``published`` figures name a column of
@@ -342,7 +39,7 @@ class BenchmarkBoard(_Frozen):
     language: str
     intended_use: str
     bibtex: str = ""
-    members: dict[str, tuple[str, ...]] = {}
+    members: dict[str, tuple[str, ...]] = Field(default={})
     owner: str
     shows: Literal["nothing", "text", "media"]
     why: str
@@ -372,7 +69,7 @@ class BenchmarkBoard(_Frozen):
         return list(rows.values())
 
 
-class BoardRun(_Frozen):
+class BoardRun(BoardRecord):
     """A run: the name of its directory without the path, and the SHA-256 of the content.
 
     ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``filters``, ``frames``
@@ -395,13 +92,13 @@ class BoardRun(_Frozen):
     generation: dict[str, str]
     protocols: dict[str, str]
     prompts: dict[str, str]
-    filters: dict[str, str] = {}
-    frames: dict[str, str] = {}
-    presentation: dict[str, str] = {}
+    filters: dict[str, str] = Field(default={})
+    frames: dict[str, str] = Field(default={})
+    presentation: dict[str, str] = Field(default={})
     data: dict[str, str]
     judges: dict[str, str]
-    judged_by: dict[str, str] = {}
-    rejudged: dict[str, str] = {}
+    judged_by: dict[str, str] = Field(default={})
+    rejudged: dict[str, str] = Field(default={})
     counts: dict[str, dict[str, int]]
     commands: tuple[str, ...]
     mini: bool
@@ -410,7 +107,7 @@ class BoardRun(_Frozen):
     cost: float | None = None
 
 
-class BoardModel(_Frozen):
+class BoardModel(BoardRecord):
     """A model as the board shows it.
 
     ``trained`` says by benchmark whether the model was trained on that benchmark's data.
@@ -422,11 +119,11 @@ class BoardModel(_Frozen):
     size: str | None = None
     type: str = "unknown"
     link: str | None = None
-    trained: dict[str, Trained] = {}
+    trained: dict[str, Trained] = Field(default={})
     notes: tuple[str, ...] = ()
 
 
-class Refused(_Frozen):
+class Refused(BoardRecord):
     """A directory that is not on the board, and why.
 
     ``has_run`` tells whether it contains a result directory at all.
@@ -437,7 +134,7 @@ class Refused(_Frozen):
     has_run: bool = True
 
 
-class Board(_Frozen):
+class Board(BoardRecord):
     """A whole leaderboard; the same results give the same board, at any time and in any order.
 
     With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the

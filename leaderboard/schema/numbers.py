@@ -7,8 +7,10 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from medtasks.catalog.board_layout import Column
 from medtasks.core.files import short_hash
+from medtasks.metrics.facts import Unit
 
-from .board import Board, BoardColumn, Cell, Unit
+from .board import Board
+from .score_tables import BoardColumn, Cell
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _SAFE_PART = re.compile(r"[A-Za-z0-9_-]{1,60}")

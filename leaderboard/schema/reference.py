@@ -23,7 +23,8 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
 
-from .board import BoardColumn, NonEmpty, Published
+from .published_figures import NonEmpty, Published
+from .score_tables import BoardColumn
 
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 Notes = Annotated[tuple[NonEmpty, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]

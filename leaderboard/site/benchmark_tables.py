@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from ..board.model_order import model_order
 from ..board.tables import without_empty
-from ..schema import board as schema
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.model_rankings import Ranking
 from ..schema.numbers import shown_name
+from ..schema.score_tables import BoardColumn, BoardRow, BoardTable, Cell
 from .tables import ColumnView, subtitles, why_none
 
 
@@ -32,13 +34,13 @@ class BenchmarkTable:
     column.
     """
 
-    content: schema.BoardTable
+    content: BoardTable
     columns: Sequence[ColumnView]
-    rows: Sequence[schema.BoardRow]
-    apart: Sequence[schema.BoardRow]
-    beside: Mapping[str, Sequence[schema.BoardRow]]
+    rows: Sequence[BoardRow]
+    apart: Sequence[BoardRow]
+    beside: Mapping[str, Sequence[BoardRow]]
     missing: Mapping[str, Sequence[str]]
-    rankings: Sequence[schema.Ranking]
+    rankings: Sequence[Ranking]
     folded_columns: Sequence[Folded]
     folded_rows: Sequence[Folded]
 
@@ -51,7 +53,7 @@ class BenchmarkTables:
     folded: Sequence[Folded]
 
 
-def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> BenchmarkTables:
+def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> BenchmarkTables:
     """The tables of ``benchmark`` that have results.
 
     In all but the headline table, columns that have only published figures are left out.
@@ -66,7 +68,7 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> B
         if any(_has_value(row, table.columns) for row in table.every_row):
             visible.append(_table(board, benchmark, table))
             continue
-        cells: list[schema.Cell] = []
+        cells: list[Cell] = []
         for row in table.every_row:
             cells.extend(row.cells.values())
         folded.append(Folded(table.title, why_none(cells)))
@@ -77,13 +79,13 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> B
 class _SortedRows:
     """A table's rows by where a page shows them; see `BenchmarkTable`."""
 
-    ranked: list[schema.BoardRow]
-    apart: list[schema.BoardRow]
-    beside: dict[str, list[schema.BoardRow]]
-    folded: list[schema.BoardRow]
+    ranked: list[BoardRow]
+    apart: list[BoardRow]
+    beside: dict[str, list[BoardRow]]
+    folded: list[BoardRow]
 
     @property
-    def in_table(self) -> Iterator[schema.BoardRow]:
+    def in_table(self) -> Iterator[BoardRow]:
         """All rows that are not folded."""
         yield from self.ranked
         for blind_rows in self.beside.values():
@@ -92,9 +94,9 @@ class _SortedRows:
 
 
 def _sorted_rows(
-    benchmark: schema.BenchmarkBoard,
-    table: schema.BoardTable,
-    valued: Sequence[schema.BoardColumn],
+    benchmark: BenchmarkBoard,
+    table: BoardTable,
+    valued: Sequence[BoardColumn],
 ) -> _SortedRows:
     """The rows in the order of models.
 
@@ -104,7 +106,7 @@ def _sorted_rows(
     is_headline = table.name == benchmark.tables[0].name
     order = model_order(benchmark)
 
-    def place_of(row: schema.BoardRow) -> int:
+    def place_of(row: BoardRow) -> int:
         return order[row.model]
 
     ranked_models = {row.model for row in table.rows}
@@ -125,14 +127,12 @@ def _sorted_rows(
     return rows
 
 
-def _table(
-    board: schema.Board, benchmark: schema.BenchmarkBoard, table: schema.BoardTable
-) -> BenchmarkTable:
+def _table(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> BenchmarkTable:
     """A table as its benchmark's page shows it."""
     valued = [column for column in table.columns if _column_has_value(table, column)]
     subs = subtitles(table.columns)
     rows = _sorted_rows(benchmark, table, valued)
-    rankings: dict[str, schema.Ranking] = {}
+    rankings: dict[str, Ranking] = {}
     if table.name == benchmark.tables[0].name:
         rankings = _rankings_of(benchmark, valued)
 
@@ -163,7 +163,7 @@ def _table(
 
 
 def _folded_rows(
-    board: schema.Board, rows: Sequence[schema.BoardRow], columns: Sequence[schema.BoardColumn]
+    board: Board, rows: Sequence[BoardRow], columns: Sequence[BoardColumn]
 ) -> list[Folded]:
     """The models without any value in the columns, with the reason."""
     folded = []
@@ -173,7 +173,7 @@ def _folded_rows(
     return folded
 
 
-def _folded_columns(table: schema.BoardTable, subs: Mapping[str, str]) -> list[Folded]:
+def _folded_columns(table: BoardTable, subs: Mapping[str, str]) -> list[Folded]:
     """The columns without any value, with the reason."""
     folded = []
     for column in table.columns:
@@ -185,9 +185,7 @@ def _folded_columns(table: schema.BoardTable, subs: Mapping[str, str]) -> list[F
     return folded
 
 
-def _rankings_of(
-    benchmark: schema.BenchmarkBoard, columns: Sequence[schema.BoardColumn]
-) -> dict[str, schema.Ranking]:
+def _rankings_of(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> dict[str, Ranking]:
     """The benchmark's rankings by one of the columns, by the column's key."""
     keys = {column.key for column in columns}
     rankings = {}
@@ -197,17 +195,17 @@ def _rankings_of(
     return rankings
 
 
-def _column_has_value(table: schema.BoardTable, column: schema.BoardColumn) -> bool:
+def _column_has_value(table: BoardTable, column: BoardColumn) -> bool:
     return any(_has_value(row, [column]) for row in table.every_row)
 
 
-def _has_value(row: schema.BoardRow, columns: Iterable[schema.BoardColumn]) -> bool:
+def _has_value(row: BoardRow, columns: Iterable[BoardColumn]) -> bool:
     cells = (row.cells.get(column.key) for column in columns)
     return any(cell is not None and cell.value is not None for cell in cells)
 
 
 def _missing(
-    board: schema.Board, columns: Sequence[schema.BoardColumn], rows: Iterable[schema.BoardRow]
+    board: Board, columns: Sequence[BoardColumn], rows: Iterable[BoardRow]
 ) -> dict[str, list[str]]:
     """By reason, sorted, the models with empty cells, each with the labels of the columns."""
     missing: dict[str, list[str]] = defaultdict(list)

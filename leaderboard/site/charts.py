@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..board.findings import finding
-from ..schema import board as schema
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.model_rankings import Ranking
+from ..schema.score_tables import BoardRow
 from .tables import ColumnView, is_beside_its_model
 
 MOST_ROWS = 12
@@ -20,22 +22,22 @@ class Chart:
     ``more`` counts the models left out, ``finding`` says in a sentence what the chart shows.
     """
 
-    benchmark: schema.BenchmarkBoard
-    ranking: schema.Ranking
+    benchmark: BenchmarkBoard
+    ranking: Ranking
     view: ColumnView
-    rows: tuple[schema.BoardRow, ...] = ()
+    rows: tuple[BoardRow, ...] = ()
     more: int = 0
     finding: str = "No model is ranked."
 
 
-def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Chart]:
+def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
     """A chart for each ranking with a ranked model."""
     for ranking in benchmark.rankings:
         if ranking.ranked:
             yield _chart(board, benchmark, ranking)
 
 
-def _chart(board: schema.Board, benchmark: schema.BenchmarkBoard, ranking: schema.Ranking) -> Chart:
+def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
     """The chart of one ranking."""
     table = benchmark.tables[0]
     column = ranking.column
@@ -59,9 +61,9 @@ def _chart(board: schema.Board, benchmark: schema.BenchmarkBoard, ranking: schem
 
 def _drawn_rows(
     models: Sequence[str],
-    with_media: Mapping[str, schema.BoardRow],
-    blind: Mapping[str, schema.BoardRow],
-) -> tuple[schema.BoardRow, ...]:
+    with_media: Mapping[str, BoardRow],
+    blind: Mapping[str, BoardRow],
+) -> tuple[BoardRow, ...]:
     """The rows of each model: its run with media, then its blind run."""
     rows = []
     for model in models:
@@ -71,7 +73,7 @@ def _drawn_rows(
     return tuple(rows)
 
 
-def overview_charts(board: schema.Board) -> list[Chart]:
+def overview_charts(board: Board) -> list[Chart]:
     """For each benchmark with rankings, the chart of its first one in which a model is ranked.
 
     If no model is ranked, the chart is empty.

@@ -9,8 +9,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, Cell, Pair, Unit
+from medtasks.metrics.facts import Unit
+
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.model_rankings import Pair
 from ..schema.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
+from ..schema.score_tables import BoardColumn, Cell
 from .overview import not_comparable
 from .run_samples import SampleText
 from .tables import coverage_notes, subtitles

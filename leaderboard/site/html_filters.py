@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from medtasks.catalog.statuses import status_counts, status_words
 from medtasks.core.files import canonical_json
+from medtasks.metrics.facts import Unit
 from medtasks.metrics.registry import unit_of
+from medtasks.metrics.timelines import Timeline
 from medtasks.runs.signature import parse_signature
 
 from ..board.floors import floors_text
@@ -16,8 +18,10 @@ from ..board.model_traits import billions_of
 from ..board.usage import amount
 from ..figures.axes import time_axis
 from ..figures.looks import LOOKS, Look
-from ..schema.board import Board, BoardColumn, BoardModel, LetterCounts, Timeline, Unit
+from ..schema.board import Board, BoardModel
 from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
+from ..schema.plot_data import LetterCounts
+from ..schema.score_tables import BoardColumn
 from .downloads import size_text
 from .published_tables import is_printed_so
 from .sample_filters import age_text, count_words, question_text, sample_scores, shortened

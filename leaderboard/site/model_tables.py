@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..schema import board as schema
+from ..schema.board import BenchmarkBoard, Board
+from ..schema.model_rankings import Ranking
+from ..schema.score_tables import BoardColumn, BoardRow, Cell
 from .tables import ColumnView, leading_words, subtitles, why_none
 
 
@@ -20,19 +22,19 @@ class ModelTable:
     """
 
     title: str
-    row: schema.BoardRow
-    columns: Sequence[schema.BoardColumn]
+    row: BoardRow
+    columns: Sequence[BoardColumn]
     headings: Sequence[ColumnView] = ()
-    lines: Sequence[tuple[str, Sequence[schema.BoardColumn | None]]] = ()
+    lines: Sequence[tuple[str, Sequence[BoardColumn | None]]] = ()
 
-    def has_value(self, columns: Sequence[schema.BoardColumn | None]) -> bool:
+    def has_value(self, columns: Sequence[BoardColumn | None]) -> bool:
         """Whether the model has a score in one of the columns; pages fold lines without any."""
         return any(
             column is not None and self.row.cells[column.key].value is not None
             for column in columns
         )
 
-    def why_none(self, columns: Sequence[schema.BoardColumn | None]) -> str:
+    def why_none(self, columns: Sequence[BoardColumn | None]) -> str:
         """Why there is no score in any of the columns: the distinct reasons."""
         cells = [self.row.cells[column.key] for column in columns if column is not None]
         return why_none(cells) or "no items"
@@ -43,8 +45,8 @@ class HeadlinePlace:
     """A model's score in a headline column, with the ranking by that column."""
 
     view: ColumnView
-    ranking: schema.Ranking
-    cell: schema.Cell
+    ranking: Ranking
+    cell: Cell
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,14 @@ class ModelResults:
     ``apart`` are the tables that are not comparable; ``runs`` are keys of `Board.runs`.
     """
 
-    benchmark: schema.BenchmarkBoard
+    benchmark: BenchmarkBoard
     places: list[HeadlinePlace]
     tables: list[ModelTable]
     apart: list[ModelTable]
     runs: set[str]
 
 
-def model_parts(board: schema.Board, slug: str) -> list[ModelResults]:
+def model_parts(board: Board, slug: str) -> list[ModelResults]:
     """The results of the model ``slug``, for each benchmark that has any."""
     parts = []
     for benchmark in board.benchmarks:
@@ -71,9 +73,7 @@ def model_parts(board: schema.Board, slug: str) -> list[ModelResults]:
     return parts
 
 
-def _results(
-    benchmark: schema.BenchmarkBoard, slug: str, tables: Sequence[ModelTable]
-) -> ModelResults:
+def _results(benchmark: BenchmarkBoard, slug: str, tables: Sequence[ModelTable]) -> ModelResults:
     """The model's ``tables`` on a benchmark as its page shows them."""
     comparable = [table for table in tables if not table.row.reasons]
     apart = [table for table in tables if table.row.reasons]
@@ -89,7 +89,7 @@ def _results(
     )
 
 
-def _tables_of_model(benchmark: schema.BenchmarkBoard, slug: str) -> list[ModelTable]:
+def _tables_of_model(benchmark: BenchmarkBoard, slug: str) -> list[ModelTable]:
     """A table for each row of the model, with the columns that the row has cells in."""
     tables = []
     for table in benchmark.tables:
@@ -100,7 +100,7 @@ def _tables_of_model(benchmark: schema.BenchmarkBoard, slug: str) -> list[ModelT
     return tables
 
 
-def _headline_places(benchmark: schema.BenchmarkBoard, slug: str) -> list[HeadlinePlace]:
+def _headline_places(benchmark: BenchmarkBoard, slug: str) -> list[HeadlinePlace]:
     """The model's places in the rankings that have a score of it."""
     headline_rows = benchmark.tables[0].rows
     places = []
@@ -163,8 +163,8 @@ def _matrix(members: Sequence[ModelTable]) -> ModelTable | None:
 
     None if it would have only one line or one column.
     """
-    columns: dict[tuple[str, str, str | None], schema.BoardColumn] = {}
-    cells: dict[str, schema.Cell] = {}
+    columns: dict[tuple[str, str, str | None], BoardColumn] = {}
+    cells: dict[str, Cell] = {}
     reasons: dict[str, None] = {}
     for member in members:
         for column in member.columns:
@@ -172,7 +172,7 @@ def _matrix(members: Sequence[ModelTable]) -> ModelTable | None:
         cells |= member.row.cells
         reasons |= dict.fromkeys(member.row.reasons)
 
-    head_by_score: dict[tuple[str, str], schema.BoardColumn] = {}
+    head_by_score: dict[tuple[str, str], BoardColumn] = {}
     label_by_group: dict[str | None, str] = {}
     for (task, metric, group), column in columns.items():
         if group is None:
@@ -195,12 +195,12 @@ def _matrix(members: Sequence[ModelTable]) -> ModelTable | None:
 
 
 def _matrix_headings(
-    heads: Sequence[schema.BoardColumn],
-    columns: Iterable[schema.BoardColumn],
-    row: schema.BoardRow,
+    heads: Sequence[BoardColumn],
+    columns: Iterable[BoardColumn],
+    row: BoardRow,
 ) -> list[ColumnView]:
     """The headings of a matrix; the judge of each is that of all its groups."""
-    cells_by_score: dict[tuple[str, str], list[schema.Cell]] = defaultdict(list)
+    cells_by_score: dict[tuple[str, str], list[Cell]] = defaultdict(list)
     for column in columns:
         cells_by_score[column.task, column.metric].append(row.cells[column.key])
     # without labels, subtitles tell all columns apart

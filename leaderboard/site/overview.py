@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ..schema import board as schema
+from ..schema.board import BenchmarkBoard, Board, BoardModel
+from ..schema.score_tables import BoardRow
 from .tables import ColumnView, is_beside_its_model
 
 
-def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.BoardRow]]:
+def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
     """The columns and rows of the overview.
 
     Columns are each benchmark's first headline score; there is a row for every model that a
@@ -37,16 +38,16 @@ def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.Board
 
     unranked = len(board.models) + 1
 
-    def place_of(row: schema.BoardRow) -> tuple[list[int], str, str]:
+    def place_of(row: BoardRow) -> tuple[list[int], str, str]:
         ranks = [rank_table.get(row.model, unranked) for rank_table in rank_tables]
         return ranks, board.models[row.model].name, row.model
 
     return columns, sorted(rows, key=place_of)
 
 
-def _headline_rows(board: schema.Board) -> list[schema.BoardRow]:
+def _headline_rows(board: Board) -> list[BoardRow]:
     """A row for each model in a headline table, with its cells from all benchmarks."""
-    by_model: dict[str, schema.BoardRow] = {}
+    by_model: dict[str, BoardRow] = {}
     for benchmark in board.benchmarks:
         for row in benchmark.tables[0].rows:
             earlier = by_model.get(row.model, row)
@@ -63,14 +64,14 @@ class NotComparable:
     scores, if they are among them.
     """
 
-    model: schema.BoardModel
+    model: BoardModel
     blind: bool
-    benchmark: schema.BenchmarkBoard
+    benchmark: BenchmarkBoard
     tables: int
     reasons: Sequence[str]
 
 
-def not_comparable(board: schema.Board) -> list[NotComparable]:
+def not_comparable(board: Board) -> list[NotComparable]:
     """The rows of tables that are not comparable, once for each model and benchmark."""
     results = []
     for benchmark in board.benchmarks:
@@ -93,7 +94,7 @@ def _headline_or_all(by_table: Mapping[str, list[str]], headline: str) -> list[s
 
 
 def _reasons_by_model(
-    benchmark: schema.BenchmarkBoard,
+    benchmark: BenchmarkBoard,
 ) -> dict[tuple[str, bool], dict[str, list[str]]]:
     """By model and whether its run is blind: why it is not comparable, by table."""
     reasons: dict[tuple[str, bool], dict[str, list[str]]] = {}

@@ -11,20 +11,16 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.core.text import visible
+from medtasks.metrics.timelines import Timeline
 from medtasks.runs.usage import RunUsage
 
 from ..board.model_order import model_order
 from ..board.usage import measured
 from ..figures.plots import figures_of
-from ..schema.board import (
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardModel,
-    LetterCounts,
-    Published,
-    Timeline,
-)
+from ..schema.board import BenchmarkBoard, Board, BoardModel
+from ..schema.plot_data import LetterCounts
+from ..schema.published_figures import Published
+from ..schema.score_tables import BoardColumn
 from .benchmark_tables import benchmark_tables
 from .charts import charts, overview_charts
 from .downloads import Download, DownloadGroup, downloads_of

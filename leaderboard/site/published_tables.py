@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from ..schema import board as schema
+from ..schema.board import BenchmarkBoard
+from ..schema.published_figures import Published
+from ..schema.score_tables import BoardColumn
 
 
 @dataclass
@@ -19,20 +21,20 @@ class PublishedTable:
     be compared with ours, each with the columns it is about.
     """
 
-    rows: list[dict[str, schema.Published]]
-    figures: list[schema.Published]
-    columns: dict[str, schema.BoardColumn | None]
+    rows: list[dict[str, Published]]
+    figures: list[Published]
+    columns: dict[str, BoardColumn | None]
     notes: dict[str, int]
     not_comparable: dict[str, dict[str, None]]
 
 
-def published_tables(benchmark: schema.BenchmarkBoard) -> list[PublishedTable]:
+def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
     """The published rows of ``benchmark``, table by table."""
-    rows_by_table: dict[tuple[str, str, str], list[dict[str, schema.Published]]] = defaultdict(list)
+    rows_by_table: dict[tuple[str, str, str], list[dict[str, Published]]] = defaultdict(list)
     for row in benchmark.published_rows:
         first = next(iter(row.values()))
         rows_by_table[first.paper, first.table, first.source].append(row)
-    board_columns: dict[str, schema.BoardColumn] = {}
+    board_columns: dict[str, BoardColumn] = {}
     for table in benchmark.tables:
         for column in table.columns:
             board_columns[column.key] = column
@@ -40,7 +42,7 @@ def published_tables(benchmark: schema.BenchmarkBoard) -> list[PublishedTable]:
 
 
 def _published_table(
-    rows: list[dict[str, schema.Published]], board_columns: Mapping[str, schema.BoardColumn]
+    rows: list[dict[str, Published]], board_columns: Mapping[str, BoardColumn]
 ) -> PublishedTable:
     """The published rows of one table, with numbered notes and reasons."""
     table = PublishedTable(rows, [], {}, {}, defaultdict(dict))
@@ -57,7 +59,7 @@ def _published_table(
     return table
 
 
-def is_printed_so(cell: schema.Published, text: str) -> bool:
+def is_printed_so(cell: Published, text: str) -> bool:
     """Whether the paper prints the number ``text``, apart from trailing zeros.
 
     >>> from types import SimpleNamespace

@@ -11,8 +11,9 @@ from functools import cached_property
 from medtasks.scoring.scores import coverage_text
 
 from ..board.floors import Floor, column_floors, highest_floor
-from ..schema import board as schema
+from ..schema.model_rankings import Ranking
 from ..schema.numbers import interval
+from ..schema.score_tables import BoardColumn, BoardRow, BoardTable, Cell
 
 _COUNT = re.compile(r"\d[\d,]*")
 
@@ -25,15 +26,15 @@ class ColumnView:
     is about the rows ``judged``, `scale` about the rows ``drawn``, `best` about ``competing``.
     """
 
-    column: schema.BoardColumn
-    judged: Sequence[schema.BoardRow] = ()
-    drawn: Sequence[schema.BoardRow] = ()
-    competing: Sequence[schema.BoardRow] = ()
+    column: BoardColumn
+    judged: Sequence[BoardRow] = ()
+    drawn: Sequence[BoardRow] = ()
+    competing: Sequence[BoardRow] = ()
     sub: str = ""
-    ranking: schema.Ranking | None = None
+    ranking: Ranking | None = None
     benchmark_title: str = ""
 
-    def _cells(self, rows: Iterable[schema.BoardRow]) -> list[schema.Cell]:
+    def _cells(self, rows: Iterable[BoardRow]) -> list[Cell]:
         return [row.cells[self.column.key] for row in rows if self.column.key in row.cells]
 
     @cached_property
@@ -85,12 +86,12 @@ class ColumnView:
         return f"{100 * within:.3g}"
 
 
-def first_click(column: schema.BoardColumn) -> str:
+def first_click(column: BoardColumn) -> str:
     """The direction in which the first click on a column sorts it.
 
     The best value comes on top, of a signed score the lowest.
 
-    >>> column = schema.BoardColumn(key="k", task="t", metric="m", label="Accuracy",
+    >>> column = BoardColumn(key="k", task="t", metric="m", label="Accuracy",
     ...                             unit="fraction", higher_is_better=True)
     >>> first_click(column)
     'down'
@@ -98,11 +99,11 @@ def first_click(column: schema.BoardColumn) -> str:
     return "down" if column.higher_is_better and not column.signed else "up"
 
 
-def group_letters(ranking: schema.Ranking, model: str) -> str:
+def group_letters(ranking: Ranking, model: str) -> str:
     """The letters of the model's groups in a ranking; empty if it is not ranked.
 
     >>> from types import SimpleNamespace
-    >>> place = schema.Ranked(model="m", rank=1, best=1, worst=2, letters=("a", "b"))
+    >>> place = Ranked(model="m", rank=1, best=1, worst=2, letters=("a", "b"))
     >>> group_letters(SimpleNamespace(ranked=[place]), "m")
     'ab'
     """
@@ -114,12 +115,12 @@ def group_letters(ranking: schema.Ranking, model: str) -> str:
     return ""
 
 
-def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, ...]:
+def coverage_notes(cell: Cell, column: BoardColumn) -> tuple[str, ...]:
     """Notes on a score for which some items lack a response or a verdict.
 
-    >>> column = schema.BoardColumn(key="k", task="t", metric="m", label="Accuracy",
+    >>> column = BoardColumn(key="k", task="t", metric="m", label="Accuracy",
     ...                             unit="fraction", higher_is_better=True)
-    >>> cell = schema.Cell(value=0.5, items=400, answered=369, incomplete=True, signature="")
+    >>> cell = Cell(value=0.5, items=400, answered=369, incomplete=True, signature="")
     >>> coverage_notes(cell, column)
     ('369 of 400 answered', 'incomplete')
     """
@@ -139,19 +140,19 @@ def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, 
     return tuple(notes)
 
 
-def _why_no_value(cell: schema.Cell | None) -> str:
+def _why_no_value(cell: Cell | None) -> str:
     """The reason why one cell has no value."""
     if cell is None:
         return "not run"
     return cell.reason or "no value"
 
 
-def _most_items_first(cell: schema.Cell | None) -> int:
+def _most_items_first(cell: Cell | None) -> int:
     """A sort key for cells; those that were not run have no items."""
     return 0 if cell is None else -cell.items
 
 
-def why_none(cells: Iterable[schema.Cell | None]) -> str:
+def why_none(cells: Iterable[Cell | None]) -> str:
     """The distinct reasons why cells have no value.
 
     Reasons that differ only in their counts are one reason, that of the cell with the most items.
@@ -164,19 +165,19 @@ def why_none(cells: Iterable[schema.Cell | None]) -> str:
     return "; ".join(reason_without_counts.values())
 
 
-def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
+def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
     """By key, how a column differs from others with the same label.
 
     These are its task (without the words that all tasks begin with), metric and breakdown.
 
     >>> columns = []
     >>> for task in ("vqa_easy", "vqa_hard"):
-    ...     columns.append(schema.BoardColumn(key=task, task=task, metric="m", label="Accuracy",
+    ...     columns.append(BoardColumn(key=task, task=task, metric="m", label="Accuracy",
     ...                                       unit="fraction", higher_is_better=True))
     >>> subtitles(columns)
     {'vqa_easy': 'easy', 'vqa_hard': 'hard'}
     """
-    by_label: dict[str, list[schema.BoardColumn]] = defaultdict(list)
+    by_label: dict[str, list[BoardColumn]] = defaultdict(list)
     for column in columns:
         by_label[column.label].append(column)
     tasks = {column.task for column in columns}
@@ -202,7 +203,7 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
     return texts
 
 
-def is_beside_its_model(table: schema.BoardTable, apart: schema.BoardRow) -> bool:
+def is_beside_its_model(table: BoardTable, apart: BoardRow) -> bool:
     """Whether a row that is not comparable is only a ranked model's blind run.
 
     Every page shows such a row below that model.

@@ -20,8 +20,9 @@ from ..figures.figure import Figure
 from ..figures.plots import figure_files, figures_of
 from ..intake.collect import Progress
 from ..publish import board_of
-from ..schema.board import FORMATS, Board
+from ..schema.board import Board
 from ..schema.numbers import shown_name
+from ..schema.plot_data import FORMATS
 from ..site.run_samples import runs_on_board, samples_of
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 from ..written_site import site_files

@@ -8,11 +8,10 @@ from typing import Any
 
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import load_spec
-from medtasks.metrics.timelines import timelines
+from medtasks.metrics.timelines import Timeline, timelines
 from medtasks.runs.samples import Sample
 
 from ..figures.axes import Axis, time_axis
-from ..schema.board import Timeline
 from .answers import samples_where
 from .selection import Selection
 

@@ -97,7 +97,7 @@ def build(
 
 def _figure_formats(text: str) -> list[str]:
     """The file formats in a list with commas."""
-    from medtasks.leaderboard.schema.board import FORMATS
+    from medtasks.leaderboard.schema.plot_data import FORMATS
 
     formats = [name.strip() for name in text.split(",") if name.strip()]
     for name in formats:

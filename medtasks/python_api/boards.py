@@ -19,8 +19,7 @@ from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.markdown_tables import as_markdown
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.schema.board import Board as BoardData
-from medtasks.leaderboard.schema.board import Refused
+from medtasks.leaderboard.schema.board import Board, Refused
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 from medtasks.python_api.runs import Run, Runs, open
 
@@ -28,9 +27,10 @@ AnyRuns: TypeAlias = Runs | Sequence[Run | str | Path] | str | Path
 """Runs, or paths of directories that contain some."""
 
 
-class Board(BoardData):
-    """A leaderboard as data, the content of ``board.json``; a notebook shows its headline
-    tables.
+class ExportableBoard(Board):
+    """A leaderboard as data, the content of ``board.json``, with its exports as methods.
+
+    A notebook shows its headline tables.
     """
 
     def latex(self, benchmark: str, table: str = "headline", *, intervals: bool = True) -> str:
@@ -85,7 +85,7 @@ def board(
     published: bool = True,
     prices: str | Path | None = None,
     layouts: Sequence[BoardLayout] | None = None,
-) -> Board:
+) -> ExportableBoard:
     """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
 
     Args:
@@ -121,7 +121,7 @@ def board(
         prices=price_of_model,
         layouts=layouts,
     )
-    return Board(**dict(made))
+    return ExportableBoard(**dict(made))
 
 
 def _opened(runs: AnyRuns) -> list[Run]:

@@ -10,8 +10,8 @@ from medtasks.core.replacement import replaced
 from medtasks.core.text import first_names
 from medtasks.leaderboard.figures.figure import Figure
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.schema.board import FORMATS
-from medtasks.python_api.boards import Board
+from medtasks.leaderboard.schema.board import Board
+from medtasks.leaderboard.schema.plot_data import FORMATS
 
 
 @dataclass(frozen=True)

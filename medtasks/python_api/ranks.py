@@ -12,9 +12,11 @@ from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable, first_names
 from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.rank.planning import default_metric
-from medtasks.leaderboard.schema.board import Cell, Ranking
+from medtasks.leaderboard.schema.board import Board
+from medtasks.leaderboard.schema.model_rankings import Ranking
 from medtasks.leaderboard.schema.numbers import column_note, interval, number
-from medtasks.python_api.boards import AnyRuns, Board, board
+from medtasks.leaderboard.schema.score_tables import Cell
+from medtasks.python_api.boards import AnyRuns, board
 
 
 @dataclass(frozen=True)

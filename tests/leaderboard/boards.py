@@ -19,28 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.leaderboard.exports.board_files import exports_of
-from medtasks.leaderboard.schema.board import (
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardModel,
-    BoardPlot,
-    BoardRow,
-    BoardRun,
-    BoardTable,
-    Cell,
-    LetterCounts,
-    ModelUsage,
-    Pair,
-    Published,
-    Ranked,
-    Ranking,
-    Refused,
-    Round,
-    Timeline,
-)
+from medtasks.leaderboard.schema.board import BenchmarkBoard, Board, BoardModel, BoardRun, Refused
+from medtasks.leaderboard.schema.model_rankings import Pair, Ranked, Ranking
+from medtasks.leaderboard.schema.plot_data import BoardPlot, LetterCounts, ModelUsage
+from medtasks.leaderboard.schema.published_figures import Published
+from medtasks.leaderboard.schema.score_tables import BoardColumn, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.site.run_samples import Answers, SampleKey, SampleText
 
+from medtasks.metrics.timelines import Round, Timeline
 from medtasks.runs.samples import Sample
 from medtasks.runs.usage import RunUsage, Usage
 from medtasks.stats.ranks import compact_letters

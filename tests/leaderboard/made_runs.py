@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.schema.board import BenchmarkBoard, Board, BoardRow, BoardRun
+from medtasks.leaderboard.schema.board import BenchmarkBoard, Board, BoardRun
+from medtasks.leaderboard.schema.score_tables import BoardRow
 from medtasks.leaderboard.verify.entries import Entry
 from medtasks.leaderboard.verify.protocols import protocols_today
 from medtasks.leaderboard.verify.scored_run import ScoredRun

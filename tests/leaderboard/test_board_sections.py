@@ -19,13 +19,9 @@ from invented_runs import MODELS, START, Invented, make_run, write_runs
 from medtasks.leaderboard.figures.plane import Plane
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.schema.board import (
-    BenchmarkBoard,
-    Board,
-    BoardRow,
-    BoardTable,
-    OrderChange,
-)
+from medtasks.leaderboard.schema.board import BenchmarkBoard, Board
+from medtasks.leaderboard.schema.model_findings import OrderChange
+from medtasks.leaderboard.schema.score_tables import BoardRow, BoardTable
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.benchmarks.layout_checks import check_layout

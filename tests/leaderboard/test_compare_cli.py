@@ -22,7 +22,8 @@ from made_runs import ITEMS, entry, right, run
 from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.rank.comparison import COLUMNS, Comparison, ComparisonLine
 from medtasks.leaderboard.rank.rankings import rank_models
-from medtasks.leaderboard.schema.board import BoardColumn, Pair
+from medtasks.leaderboard.schema.model_rankings import Pair
+from medtasks.leaderboard.schema.score_tables import BoardColumn
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from scipy.stats import PermutationMethod, binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests

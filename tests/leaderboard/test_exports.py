@@ -28,15 +28,9 @@ from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, as_latex
 from medtasks.leaderboard.exports.markdown_filters import markdown_escaped
 from medtasks.leaderboard.exports.markdown_tables import as_markdown
 from medtasks.leaderboard.exports.places import places
-from medtasks.leaderboard.schema.board import (
-    Board,
-    BoardColumn,
-    BoardModel,
-    BoardRow,
-    BoardTable,
-    Cell,
-)
+from medtasks.leaderboard.schema.board import Board, BoardModel
 from medtasks.leaderboard.schema.numbers import difference, interval, number, safe_name, shown
+from medtasks.leaderboard.schema.score_tables import BoardColumn, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.site.html_filters import size_class
 
 

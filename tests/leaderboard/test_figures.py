@@ -29,8 +29,9 @@ from medtasks.leaderboard.figures.labels import distinct, short
 from medtasks.leaderboard.figures.looks import LOOKS
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.figures.radar import Radar
-from medtasks.leaderboard.schema.board import Board, BoardPlot
+from medtasks.leaderboard.schema.board import Board
 from medtasks.leaderboard.schema.numbers import shown
+from medtasks.leaderboard.schema.plot_data import BoardPlot
 from medtasks.leaderboard.site.pages import pages_of
 
 SVG = "{http://www.w3.org/2000/svg}"

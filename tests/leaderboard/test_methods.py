@@ -23,7 +23,7 @@ from medtasks.leaderboard.board.bibliography import entry_key
 from medtasks.leaderboard.exports.references import paper_entry
 
 import medtasks
-from medtasks import Board
+from medtasks import ExportableBoard
 from medtasks.catalog.registry import all_benchmarks
 from medtasks.core.errors import UsageError
 from medtasks.runs.signature import parse_signature
@@ -32,7 +32,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.fixture(scope="module")
-def made() -> Board:
+def made() -> ExportableBoard:
     (common,) = {folder.parent.parent for folder in shared_runs().values()}
     return medtasks.board(str(common))
 
@@ -53,7 +53,7 @@ def stable(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
-def test_the_section_reads_as_it_did(made: Board, benchmark: str) -> None:
+def test_the_section_reads_as_it_did(made: ExportableBoard, benchmark: str) -> None:
     golden = GOLDEN / f"methods_{benchmark}.md"
     text = stable(made.methods(benchmark))
     if os.environ.get("MEDTASKS_UPDATE_GOLDEN") == "1":
@@ -64,7 +64,7 @@ def test_the_section_reads_as_it_did(made: Board, benchmark: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
-def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> None:
+def test_it_names_every_part_of_every_signature(made: ExportableBoard, benchmark: str) -> None:
     words, _, listed = made.methods(benchmark).partition("**Signatures.**")
     (content,) = [one for one in made.benchmarks if one.name == benchmark]
     signatures = [ranking.signature for ranking in content.rankings]
@@ -83,7 +83,9 @@ def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
-def test_latex_says_the_same_and_its_references_are_all_there(made: Board, benchmark: str) -> None:
+def test_latex_says_the_same_and_its_references_are_all_there(
+    made: ExportableBoard, benchmark: str
+) -> None:
     markdown, latex, bibtex = (
         made.methods(benchmark, form) for form in ("markdown", "latex", "bibtex")
     )
@@ -121,7 +123,7 @@ def check_balanced(latex: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_board_without_this_benchmark_lists_its_own(made: Board) -> None:
+def test_a_board_without_this_benchmark_lists_its_own(made: ExportableBoard) -> None:
     with pytest.raises(
         UsageError, match="benchmark pond_vqa: not on this board, which has kvasir_vqa_x1"
     ):
@@ -131,7 +133,7 @@ def test_a_board_without_this_benchmark_lists_its_own(made: Board) -> None:
 
 
 def test_names_of_others_stay_text() -> None:
-    hostile = Board(**dict(hostile_board()))
+    hostile = ExportableBoard(**dict(hostile_board()))
     for benchmark in hostile.benchmarks:
         latex = hostile.methods(benchmark.name, "latex")
         check_balanced(latex)
@@ -141,7 +143,7 @@ def test_names_of_others_stay_text() -> None:
 
 
 def test_a_benchmark_whose_package_has_no_bibtex_is_cited_by_title_and_number() -> None:
-    board = Board(**dict(invented_board()))
+    board = ExportableBoard(**dict(invented_board()))
     bibtex = board.methods("pond_vqa", "bibtex")
     first = bibtex.split("\n\n")[0]
     assert entry_key(first) == "pondvqa"
@@ -185,5 +187,5 @@ def test_settings_of_any_form_are_stated(settings: str, words: str) -> None:
         key: run.model_copy(update={"generation": {"t": settings}})
         for key, run in made.runs.items()
     }
-    text = Board(**{**dict(made), "runs": runs}).methods("pond_vqa")
+    text = ExportableBoard(**{**dict(made), "runs": runs}).methods("pond_vqa")
     assert f"Responses were generated with {words}" in text.replace("\\[1\\]", "[1]")

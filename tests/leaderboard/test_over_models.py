@@ -20,7 +20,8 @@ from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.exports.csv_scores import as_csv
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.schema.board import BenchmarkBoard, BoardTable, Cell
+from medtasks.leaderboard.schema.board import BenchmarkBoard
+from medtasks.leaderboard.schema.score_tables import BoardTable, Cell
 from medtasks.leaderboard.site.pages import pages_of
 from medtasks.leaderboard.verify.scored_run import RunStore
 

@@ -12,7 +12,9 @@ import pytest
 from made_runs import CLUSTERS, right
 from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.rank.rankings import rank_models
-from medtasks.leaderboard.schema.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
+from medtasks.leaderboard.schema.board import BoardModel
+from medtasks.leaderboard.schema.model_rankings import Pair, Ranked, Ranking
+from medtasks.leaderboard.schema.score_tables import BoardColumn, Cell
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.metrics.registry import get_metric

@@ -19,8 +19,9 @@ from invented_runs import MODELS, write_run_of
 from lxml import html
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.schema.board import Board, BoardRow, Cell
+from medtasks.leaderboard.schema.board import Board
 from medtasks.leaderboard.schema.numbers import interval, number
+from medtasks.leaderboard.schema.score_tables import BoardRow, Cell
 from medtasks.leaderboard.site.charts import charts
 from medtasks.leaderboard.site.comparison_data import data_values
 from medtasks.leaderboard.site.data_scripts import data_script
