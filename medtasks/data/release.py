@@ -14,9 +14,10 @@ from medtasks.catalog.records import Where, is_path_below, wrong
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import first_names
 from medtasks.data.archives import extract, open_archive, read_member
+from medtasks.data.csv_rows import read_csv_rows
 from medtasks.data.parquet import read_parquet
 from medtasks.data.progress import Progress
-from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl
+from medtasks.data.sources import SourceRow, read_json, read_jsonl
 from medtasks.data.workbooks import read_workbook
 
 

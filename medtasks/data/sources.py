@@ -1,14 +1,11 @@
-"""Readers of JSON and CSV files; every row comes with its place in the file."""
+"""Readers of text and JSON files; every row comes with its place in the file."""
 
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -156,95 +153,6 @@ def _empty_file(file: str) -> DataError:
     )
 
 
-_SEPARATOR_LINE = re.compile(
-    r'\s*"?sep=(?P<separator>[,;\t|:])"?[ ,;\t]*(?:\r\n|[\r\n])', re.IGNORECASE
-)
-
-
-def separator_of(text: str) -> tuple[str, int]:
-    """The separator of the columns of a CSV text, and the position at which its header begins.
-
-    A first line such as ``sep=;``, which spreadsheet programs write and read, states the separator;
-    otherwise it is a comma, or a tab or semicolon if the header has more of these.
-    """
-    statement = _SEPARATOR_LINE.match(text)
-    if statement is not None:
-        return statement["separator"], statement.end()
-    header = next(iter(text.lstrip().splitlines()), "")
-    return max(",\t;", key=header.count), 0
-
-
-def read_csv_rows(path: Path) -> list[SourceRow]:
-    """The rows of a CSV file with a header, as strings; a row may span lines.
-
-    Columns are separated as :func:`separator_of` finds.
-
-    Raises:
-        DataError: the file is empty or not CSV; names line and fix.
-    """
-    text = decoded(content_of(path), path.name)
-    # a long response is not an error
-    size_limit = csv.field_size_limit(max(len(text), 131072))
-    try:
-        return _csv_rows(text, path)
-    finally:
-        csv.field_size_limit(size_limit)
-
-
-def _csv_rows(text: str, path: Path) -> list[SourceRow]:
-    """The rows of a CSV text, each with the line at which it begins; empty lines are skipped."""
-    delimiter, begin = separator_of(text)
-    skipped = len(text[:begin].splitlines())
-    reader = csv.reader(io.StringIO(text[begin:], newline=""), delimiter=delimiter, strict=True)
-    columns: list[str] = []
-    rows: list[SourceRow] = []
-    where = Where(path.name, 1 + skipped)
-    try:
-        for cells in reader:
-            if cells and not columns:
-                columns = _header(cells, where)
-            elif cells:
-                rows.append(SourceRow(where, _csv_row(columns, cells, where)))
-            where = Where(path.name, skipped + reader.line_num + 1)
-    except csv.Error as error:
-        raise DataError(f"{where}: not CSV ({error}); fix the row that begins there.") from error
-    if not rows:
-        raise _error_without_rows(path, columns)
-    return rows
-
-
-def _error_without_rows(path: Path, columns: Sequence[str]) -> DataError:
-    """The error of a CSV file that has only a header, or not even one."""
-    if columns:
-        return DataError(
-            f"{path}: the file has only a header, expected rows below it; write or fetch it again."
-        )
-    return DataError(
-        f"{path}: the file is empty, expected a header and rows; write or fetch it again."
-    )
-
-
-def _header(cells: Sequence[str], where: Where) -> list[str]:
-    """The names of the columns, without blanks around them; two equal names are an error."""
-    columns = [name.strip() for name in cells]
-    duplicates = sorted(name for name, count in Counter(columns).items() if count > 1)
-    if duplicates:
-        raise DataError(
-            f"{where}: column {duplicates[0][:60]!r} is duplicated in the header; rename one."
-        )
-    return columns
-
-
-def _csv_row(columns: Sequence[str], cells: Sequence[str], where: Where) -> dict[str, str]:
-    """The cells of a row by their columns; another number of cells is an error."""
-    if len(cells) != len(columns):
-        raise DataError(
-            f"{where}: found {len(cells)} cells, expected {len(columns)} as in the header; "
-            "quote cells with commas or line breaks."
-        )
-    return dict(zip(columns, cells, strict=True))
-
-
 def _after_blanks(text: str, position: int) -> int:
     """The position of the first character from ``position`` on that is not a blank."""
     while position < len(text) and text[position].isspace():
@@ -289,7 +197,7 @@ def decoded(data: bytes, file: str) -> str:
         name = encoding.removesuffix("-sig").upper()
         raise DataError(
             f"{file}, line {line}: byte 0x{data[error.start]:02x} is not {name}; "
-            "save the file as UTF-8."
+            "save the file as UTF-8 (in Excel: CSV UTF-8)."
         ) from error
 
 

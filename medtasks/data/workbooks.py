@@ -1,35 +1,42 @@
-"""The texts in a workbook's first sheet, as whoever wrote them meant them.
+"""The texts in a workbook's first sheet, as a program wrote them or as a person sees them.
 
 Spreadsheets change texts: control characters are written as ``_x000D_`` (ECMA-376, ST_Xstring), a
 text that begins with ``=`` becomes a formula, one like *11-20* a date, and a cell ends after 32,767
-characters. Escapes and formulas are turned back into texts. What is lost is marked as such, and
-never read as another text.
+characters. Escapes are turned back into texts. A formula is the text that a program wrote, or the
+result that a person sees. What is lost is marked as such, and never read as another text.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, first_line
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.archives import member_blocks, open_archive
+from medtasks.data.csv_rows import require_distinct, with_all_named
 from medtasks.data.sources import SourceRow
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet.cell_range import CellRange
 
 MOST_TAGS = 5_000_000
 """Maximum number of tags in a workbook's XML; each takes up to 300 bytes of memory."""
 CELL_LIMIT = 32_767
 """Characters that a cell holds at most: writers cut what is longer."""
+
+_UNNAMED_COLUMNS = 20
+"""Columns to the right of the header whose cells are read: one may be a column without a name."""
 
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
@@ -57,27 +64,37 @@ def is_cut(text: str) -> bool:
     return CELL_LIMIT in (len(text), units)
 
 
-def read_workbook(path: Path) -> list[SourceRow]:
+def read_workbook(path: Path, *, as_displayed: bool = False) -> list[SourceRow]:
     """The rows of the first sheet that are not blank: texts, or :class:`LostText`, by the names in
     its first row. An empty cell is an empty text.
+
+    By default, a formula is the text that a program wrote. With ``as_displayed``, it is its result,
+    numbers are as a spreadsheet program displays them, and each of several merged cells has their
+    text.
 
     Raises:
         DataError: the file is damaged or too large, or has no such row.
     """
     _check_size(path)
+    text_of = _displayed_text if as_displayed else _text
     rows: dict[int, _Texts] = {}
     formulas: set[_CellPlace] = set()
     with _first_sheet(path) as sheet:
         names = _header(path, sheet)
+        if as_displayed and names:
+            names = with_all_named([*names, *[""] * _UNNAMED_COLUMNS])
         empty: _Texts = dict.fromkeys(filter(None, names), "")
         for number, cells in _filled_rows(sheet, names):
             rows[number] = dict(empty)
             for name, cell in cells.items():
-                rows[number][name] = _text(cell)
+                rows[number][name] = text_of(cell)
                 if cell.data_type == "f":
                     formulas.add((number, name))
+        merged = _merged_ranges(sheet) if as_displayed else []
     if formulas:
-        _replace_by_computed_texts(path, names, rows, formulas)
+        _replace_formulas(path, names, rows, formulas, as_displayed=as_displayed)
+    for cells_range in merged:
+        _fill_range(cells_range, names, rows)
     if not rows:
         problem = "its first sheet has no row below the header; write or fetch it again."
         raise DataError(f"{path}: {problem}")
@@ -86,18 +103,52 @@ def read_workbook(path: Path) -> list[SourceRow]:
     ]
 
 
-def _replace_by_computed_texts(
+def _replace_formulas(
     path: Path,
     names: Sequence[str],
     rows: Mapping[int, _Texts],
     formulas: AbstractSet[_CellPlace],
+    *,
+    as_displayed: bool,
 ) -> None:
-    """Replace each of the ``formulas`` in ``rows`` whose result is a text by that text."""
+    """Replace each of the ``formulas`` in ``rows`` whose result is a text by that text; with
+    ``as_displayed``, also those with other results.
+    """
     with _first_sheet(path, computed=True) as sheet:
         for number, cells in _filled_rows(sheet, names):
             for name, cell in cells.items():
-                if (number, name) in formulas and cell.data_type == "s":
+                if (number, name) not in formulas:
+                    continue
+                if cell.data_type == "s":
                     rows[number][name] = _unescaped(cell.value)
+                elif (
+                    as_displayed and cell.value != 0
+                ):  # programs write 0 for what they don't compute
+                    rows[number][name] = _displayed_text(cell)
+
+
+def _merged_ranges(sheet: Any) -> list[CellRange]:
+    """The ranges of merged cells, which openpyxl omits when it reads a sheet in pieces."""
+    from openpyxl.worksheet.cell_range import CellRange
+
+    with sheet._get_source() as source:
+        return [
+            CellRange(element.get("ref"))
+            for _, element in ElementTree.iterparse(source)
+            if element.tag.endswith("}mergeCell")
+        ]
+
+
+def _fill_range(cells_range: CellRange, names: Sequence[str], rows: Mapping[int, _Texts]) -> None:
+    """Write the text of a range's first cell into the other cells of the range."""
+    first_column = cells_range.min_col - 1
+    if cells_range.min_row not in rows or first_column >= len(names):
+        return
+    text = rows[cells_range.min_row].get(names[first_column], "")
+    for number in range(cells_range.min_row, cells_range.max_row + 1):
+        for name in names[first_column : cells_range.max_col]:
+            if name and number in rows:
+                rows[number][name] = text
 
 
 def _check_size(path: Path) -> None:
@@ -129,9 +180,10 @@ def _first_sheet(path: Path, *, computed: bool = False) -> Iterator[Any]:
     from openpyxl import load_workbook
 
     try:
-        with warnings.catch_warnings():
+        # as a stream: openpyxl refuses paths with another suffix
+        with path.open("rb") as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles and extensions
-            book = load_workbook(path, read_only=True, data_only=computed)
+            book = load_workbook(stream, read_only=True, data_only=computed)
             try:
                 sheet = book.worksheets[0]
                 sheet.reset_dimensions()  # a sheet may state fewer rows than it has
@@ -150,11 +202,7 @@ def _header(path: Path, sheet: Any) -> list[str]:
     names: list[str] = []
     for cell in next(sheet.iter_rows(max_row=1), ()):
         names.append("" if cell.value is None else _unescaped(str(cell.value)).strip())
-    for name, times in Counter(names).items():
-        if name and times > 1:
-            place = Where(path.name, 1, unit="row")
-            problem = f"column {name[:60]!r} is duplicated in the header; rename one."
-            raise DataError(f"{place}: {problem}")
+    require_distinct(names, Where(path.name, 1, unit="row"))
     return names
 
 
@@ -181,6 +229,36 @@ def _text(cell: Any) -> str | LostText:
     if isinstance(value, date | time | timedelta):
         return LostText(f"the date or time {value}")
     return _unescaped(str(value))
+
+
+_ZEROS = re.compile(r"0+(?:\.(?P<decimals>0+))?")
+"""A number format that states how many digits are displayed at least, such as 0000 or 0.00."""
+
+
+def _displayed_text(cell: Any) -> str | LostText:
+    """The text of a cell as a spreadsheet program displays it."""
+    value = cell.value
+    if cell.data_type == "f":
+        return LostText("a formula without a computed result")
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return _displayed_number(value, cell.number_format)
+    return _text(cell)
+
+
+def _displayed_number(value: int | float, number_format: str) -> str:
+    """A number without the decimals of a whole one, or in a format of zeros.
+
+    >>> _displayed_number(7.0, "General"), _displayed_number(7, "0000"), _displayed_number(1.5, "0.00")
+    ('7', '0007', '1.50')
+    """
+    zeros = _ZEROS.fullmatch(number_format or "")
+    if zeros is not None:
+        decimals = len(zeros["decimals"] or "")
+        return f"{value:0{len(zeros[0])}.{decimals}f}"
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value)
 
 
 def _formula_text(formula: Any) -> str | LostText:

@@ -12,7 +12,7 @@ from pathlib import Path
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
-from medtasks.data.archives import open_archive
+from medtasks.data.csv_rows import read_csv_rows, separator_of
 from medtasks.data.parquet import read_parquet
 from medtasks.data.sources import (
     ZIP_MARK,
@@ -21,10 +21,9 @@ from medtasks.data.sources import (
     decoded,
     encoding_of,
     first_bytes,
-    read_csv_rows,
     read_jsonl,
-    separator_of,
 )
+from medtasks.data.table_formats import PARQUET_MARK, archive_members, refuse_unreadable
 from medtasks.data.workbooks import is_cut, read_workbook
 from medtasks.importers.inspect_logs import read_inspect
 from medtasks.importers.layouts import (
@@ -165,30 +164,14 @@ _LOGS: Mapping[str, Callable[[Path], Iterable[Prediction]]] = {
 
 # --- recognising ---
 
-_PARQUET = b"PAR1"
-_UNREADABLE: Mapping[bytes, tuple[str, str]] = {
-    b"\xd0\xcf\x11\xe0": (
-        "an old .xls workbook, or one with a password",
-        "save it as .xlsx without a password",
-    ),
-    b"\x1f\x8b": ("compressed with gzip", "unpack it"),
-    b"\x28\xb5\x2f\xfd": ("compressed with Zstandard", "unpack it"),
-}
-"""Files that cannot be read, by their first bytes: what they are, and what to do."""
-_FOREIGN_MEMBERS: Mapping[str, tuple[str, str]] = {
-    "content.xml": ("an OpenDocument spreadsheet", "save it as .xlsx or .csv"),
-    "xl/workbook.bin": ("a binary workbook (.xlsb)", "save it as .xlsx"),
-}
-"""Archives that cannot be read, by one of their members."""
+_EXPECTED = "a file of predictions"
 
 
 def recognise(path: Path) -> str:
     """The layout of the file ``path``; a :class:`UsageError` if it is none of ours."""
     first = first_bytes(path)
-    for mark, (what, fix) in _UNREADABLE.items():
-        if first.startswith(mark):
-            raise UsageError(f"{path}: is {what}, expected a file of predictions; {fix}.")
-    if first == _PARQUET:
+    refuse_unreadable(path, first, _EXPECTED)
+    if first == PARQUET_MARK:
         return "parquet"
     layout = _layout_of_content(path, first)
     if layout is None:
@@ -209,15 +192,11 @@ def _layout_of_content(path: Path, first: bytes) -> str | None:
 
 def _layout_of_archive(path: Path) -> str | None:
     """The layout of a ZIP archive by its members; None if it is none of ours."""
-    with open_archive(path) as archive:
-        names = archive.namelist()
+    names = archive_members(path, _EXPECTED)
     if "xl/workbook.xml" in names:
         return "vlmevalkit"
     if any(name.startswith(("samples/", "_journal/")) for name in names):
         return "inspect"
-    for member, (what, fix) in _FOREIGN_MEMBERS.items():
-        if member in names:
-            raise UsageError(f"{path}: is {what}, expected a file of predictions; {fix}.")
     return None
 
 

@@ -16,7 +16,7 @@ from medtasks.catalog.rubric import Aspect, Rubric
 from medtasks.core.errors import DataError
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.sources import read_csv_rows
+from medtasks.data.csv_rows import read_csv_rows
 
 HUMAN = "human"
 """The rater of rows without one."""

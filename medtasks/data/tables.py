@@ -1,0 +1,217 @@
+"""Tables of questions in any common format, whose cells are texts as their author sees them.
+
+CSV, TSV (also in VLMEvalKit's layout), JSON, JSONL, Parquet and ``.xlsx`` give the same rows for the
+same table. Texts are not changed: no cell is stripped, and none becomes a number, a date or a null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from medtasks.catalog.records import Where
+from medtasks.core.errors import DataError
+from medtasks.data.csv_rows import read_csv_rows
+from medtasks.data.parquet import read_parquet
+from medtasks.data.sources import SourceRow, read_jsonl
+from medtasks.data.table_formats import TableFormat, table_format
+from medtasks.data.workbooks import LostText, is_cut, read_workbook
+
+Cell: TypeAlias = str | bytes | tuple[bytes, ...] | LostText
+"""A text (empty without a value), the file of a picture, those of several pictures, or what a
+spreadsheet has in place of a text. Lists and objects in JSON and Parquet are texts of JSON, as in
+CSV.
+"""
+
+_SPREADSHEET_ERRORS = frozenset(
+    ("#CALC!", "#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#SPILL!", "#VALUE!")
+)
+"""What spreadsheet programs write into a CSV file for a cell whose formula failed."""
+_LONGEST_INDEX = 64
+"""Characters of an image cell that may be the index of another row; VLMEvalKit has the same."""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row with its place. Columns without a cell are absent from ``cells``, as in JSONL."""
+
+    where: Where
+    cells: Mapping[str, Cell]
+
+    def is_blank(self, column: str) -> bool:
+        """Whether the cell is absent, or a text of blanks."""
+        cell = self.cells.get(column, "")
+        return isinstance(cell, str) and not cell.strip()
+
+    def text(self, column: str) -> str:
+        """The text of a cell, unchanged; empty if it is absent.
+
+        Raises:
+            DataError: the cell is a picture, or a spreadsheet program lost its text; names file,
+                line and column.
+        """
+        cell = self.cells.get(column, "")
+        if isinstance(cell, LostText) or cell in _SPREADSHEET_ERRORS:
+            raise DataError(
+                f"{self.where}: column `{column}` contains {_lost(cell)}, expected a text; "
+                "enter the text itself, in a cell formatted as text."
+            )
+        if not isinstance(cell, str):
+            raise DataError(
+                f"{self.where}: column `{column}` contains a picture, expected a text; "
+                "name another column."
+            )
+        if is_cut(cell) and self.where.unit == "row":
+            raise DataError(
+                f"{self.where}: column `{column}` has a text of {len(cell):,} characters, the most "
+                "that a spreadsheet cell holds, so it may be cut; give the table as CSV or JSONL."
+            )
+        return cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a file.
+
+    Attributes:
+        file: the name of the file.
+        columns: names in order of appearance; a column without a name is ``(column 3)``.
+        rows: at least one row.
+    """
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
+def read_table_file(path: Path) -> Table:
+    """The table in a file, whose format is recognised by its content.
+
+    An image cell that is the index of another row, as in VLMEvalKit's TSV files, becomes the image
+    of that row.
+
+    Raises:
+        UsageError: the format is not read.
+        DataError: the file cannot be read, or has no rows; names file, line and fix.
+    """
+    rows = _source_rows(path)
+    files: dict[bytes, bytes] = {}
+    table_rows: list[TableRow] = []
+    for where, row in rows:
+        cells = {str(name).strip(): _cell(value, files) for name, value in row.items()}
+        table_rows.append(TableRow(where, cells))
+    if not table_rows:
+        raise DataError(f"{path}: the table has no rows; write or fetch it again.")
+    columns = _columns(table_rows)
+    named_rows = [_with_columns(row, columns) for row in table_rows]
+    return Table(path.name, columns, tuple(_with_shared_images(named_rows)))
+
+
+def _source_rows(path: Path) -> Iterable[SourceRow]:
+    """The rows of a table as its format has them."""
+    match table_format(path):
+        case TableFormat.CSV:
+            return read_csv_rows(path)
+        case TableFormat.PARQUET:
+            return read_parquet(path)
+        case TableFormat.WORKBOOK:
+            return read_workbook(path, as_displayed=True)
+        case TableFormat.JSON:
+            return read_jsonl(path)
+
+
+def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
+    """The columns of all rows, without those that have neither a name nor a value."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        for name in row.cells:
+            if name not in columns and not (_is_unnamed(name) and row.is_blank(name)):
+                columns[name] = None
+    return tuple(columns)
+
+
+def _with_columns(row: TableRow, columns: Collection[str]) -> TableRow:
+    """The row with its cells in these columns."""
+    return replace(row, cells={name: cell for name, cell in row.cells.items() if name in columns})
+
+
+def _is_unnamed(column: str) -> bool:
+    """Whether a column has no name in its file."""
+    return column.startswith("(column ") or not column
+
+
+def _lost(cell: Cell) -> str:
+    """What a cell contains in place of its text, for a message."""
+    return repr(cell) if isinstance(cell, LostText) else f"the error {cell!s}"
+
+
+# --- cells ---
+
+
+def _cell(value: Any, files: dict[bytes, bytes]) -> Cell:
+    """The cell for a value in a row of any format.
+
+    ``files`` has the pictures of earlier rows: equal ones are kept in memory once.
+    """
+    if isinstance(value, str | LostText):
+        return value
+    if isinstance(value, bytes):
+        return files.setdefault(value, value)
+    if isinstance(value, Mapping) and set(value) == {"bytes", "path"}:
+        data = value["bytes"]
+        return _cell(value["path"] if data is None else data, files)
+    if isinstance(value, list) and value:
+        cells = [_cell(item, files) for item in value]
+        pictures = tuple(cell for cell in cells if isinstance(cell, bytes))
+        if len(pictures) == len(cells):
+            return pictures
+    return _text_of(value)
+
+
+def _text_of(value: Any) -> str:
+    """The text of a value that is neither a text nor a picture; empty for null and NaN."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _text_of_float(value)
+    if isinstance(value, Mapping | list):
+        return json.dumps(value, ensure_ascii=False, default=_text_of)
+    return str(value)
+
+
+def _text_of_float(value: float) -> str:
+    """The text of a number, without decimals if it is whole: data frames have numbers such as 1.0
+    where a cell of the column is empty.
+    """
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() else str(value)
+
+
+# --- VLMEvalKit ---
+
+
+def _with_shared_images(rows: list[TableRow]) -> list[TableRow]:
+    """The rows, where an image cell that is the index of another row is the image of that row.
+
+    Raises:
+        DataError: an image cell is the index of a row without an image.
+    """
+    images: dict[str, Cell] = {}
+    for row in rows:
+        index, image = row.cells.get("index"), row.cells.get("image")
+        if isinstance(index, str) and isinstance(image, str) and len(image) > _LONGEST_INDEX:
+            images[index] = image
+    shared: list[TableRow] = []
+    for row in rows:
+        image = row.cells.get("image")
+        if isinstance(image, str) and image in images:
+            row = replace(row, cells={**row.cells, "image": images[image]})
+        shared.append(row)
+    return shared

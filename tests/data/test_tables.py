@@ -1,0 +1,277 @@
+"""Tables of questions: every format gives the texts that their author sees, or one sentence."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook
+from PIL import Image
+
+from medtasks.core.errors import DataError, UsageError
+from medtasks.data.picture_cells import (
+    CellPicture,
+    PictureFile,
+    PicturePath,
+    PictureUrl,
+    cell_pictures,
+)
+from medtasks.data.tables import Cell, Table, read_table_file
+
+Grid = Sequence[Sequence[str]]
+
+
+def png(shade: int = 0) -> bytes:
+    stream = io.BytesIO()
+    Image.new("L", (8, 8), shade).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def columns_of(table: Table) -> list[list[Cell]]:
+    return [[row.cells[name] for name in table.columns] for row in table.rows]
+
+
+def table_of(text: str | bytes, folder: Path, name: str = "rows.csv") -> Table:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_table_file(path)
+
+
+# --- the same table in every format ---
+
+
+def write_csv(path: Path, header: Sequence[str], grid: Grid) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([header, *grid])
+
+
+def write_tsv(path: Path, header: Sequence[str], grid: Grid) -> None:
+    with path.open("w", newline="", encoding="utf-16") as stream:
+        csv.writer(stream, quoting=csv.QUOTE_ALL, delimiter="\t").writerows([header, *grid])
+
+
+def write_jsonl(path: Path, header: Sequence[str], grid: Grid) -> None:
+    rows = [json.dumps(dict(zip(header, cells, strict=True))) for cells in grid]
+    path.write_text("\n".join(rows), encoding="utf-8")
+
+
+def write_json(path: Path, header: Sequence[str], grid: Grid) -> None:
+    rows = [dict(zip(header, cells, strict=True)) for cells in grid]
+    path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def write_parquet(path: Path, header: Sequence[str], grid: Grid) -> None:
+    rows = [dict(zip(header, cells, strict=True)) for cells in grid]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def write_xlsx(path: Path, header: Sequence[str], grid: Grid) -> None:
+    book = Workbook()
+    for number, cells in enumerate([header, *grid], start=1):
+        for column, text in enumerate(cells, start=1):
+            cell = book.active.cell(number, column, text)
+            cell.data_type = "s"
+    book.save(path)
+
+
+WRITERS = (write_csv, write_tsv, write_jsonl, write_json, write_parquet, write_xlsx)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)
+CELLS = st.one_of(
+    TEXTS, st.sampled_from(["1.0", "1", "007", "=A1", "TRUE", "a,b;c\td", ' "q" ', "a\nb"])
+)
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.sampled_from(WRITERS), st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=3))
+def test_texts_are_read_as_they_were_written(
+    tmp_path: Path, write: Callable[..., None], pairs: list[tuple[str, str]]
+) -> None:
+    grid = [["row", *pair] for pair in pairs]
+    write(tmp_path / "rows", ["kind", "question", "answer"], grid)
+    table = read_table_file(tmp_path / "rows")
+    assert table.columns == ("kind", "question", "answer")
+    assert columns_of(table) == grid
+
+
+# --- text files ---
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_encodings_and_separators_of_spreadsheet_programs(
+    encoding: str, separator: str, tmp_path: Path
+) -> None:
+    lines = [separator.join(cells) for cells in (["question", "answer"], ["Läsion?", "ja"])]
+    table = table_of("\r\n".join(lines).encode(encoding), tmp_path)
+    assert columns_of(table) == [["Läsion?", "ja"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b"question\nL\xe4sion?",
+            "rows.csv, line 2: byte 0xe4 is not UTF-8; save the file as UTF-8",
+        ),
+        ("question,answer\nWhy?".encode("utf-16-le"), "rows.csv: contains NUL characters"),
+        (b"question,answer\nWhy, then?,A", "line 2: found 3 cells, expected 2"),
+        (
+            b"question,answer\na,b\nquestion,answer",
+            "line 3: the header is repeated; delete this line",
+        ),
+        (b"answer,answer\na,b", "line 1: column 'answer' is duplicated in the header"),
+        (b'question,answer\n"a,b', "line 2: not CSV"),
+        (b"question,answer\n\n", "only a header"),
+        (b"", "the file is empty"),
+        (b"[]", "the file is empty"),
+        (b'[{"question": 1},]', "not valid JSON"),
+    ],
+)
+def test_a_faulty_text_is_one_sentence(content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        table_of(content, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04", "not a complete ZIP"),
+        (b"\x1f\x8b", "gzip"),
+        (b"\xd0\xcf\x11\xe0", "old .xls"),
+    ],
+)
+def test_other_formats_are_named(content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises((UsageError, DataError), match=message):
+        table_of(content, tmp_path)
+
+
+def test_columns_without_a_name_are_kept_if_they_have_values(tmp_path: Path) -> None:
+    table = table_of(",question,,\n0,Why?,x,\n1,How?,,\n,,,\n", tmp_path)
+    assert table.columns == ("(column 1)", "question", "(column 3)")
+    assert len(table.rows) == 2
+
+
+def test_cells_of_json_that_are_no_texts(tmp_path: Path) -> None:
+    rows = '{"a": 1.0, "b": null, "c": ["x", "ä"], "d": true}\n{"e": NaN, "a": 2}'
+    table = table_of(rows, tmp_path)
+    assert table.columns == ("a", "b", "c", "d", "e")
+    assert dict(table.rows[0].cells) == {"a": "1", "b": "", "c": '["x", "ä"]', "d": "true"}
+    assert table.rows[1].text("b") == ""
+    assert table.rows[1].is_blank("e")
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#REF!"])
+def test_errors_of_spreadsheets_are_not_texts(error: str, tmp_path: Path) -> None:
+    table = table_of(f"question,answer\nWhy?,{error}", tmp_path)
+    with pytest.raises(
+        DataError, match=f"rows.csv, line 2: column `answer` contains the error {error}"
+    ):
+        table.rows[0].text("answer")
+
+
+# --- workbooks ---
+
+
+def test_a_workbook_is_read_as_it_is_displayed(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    sheet.append(["patient", "index", "answer", "right"])
+    sheet.append(["p1", 7, 1.0, True])
+    sheet.append([None, 12, 0.5, False])
+    sheet["B2"].number_format = "0000"
+    sheet["C3"].number_format = "0.00"
+    sheet.merge_cells("A2:A3")
+    book.save(tmp_path / "rows.xlsx")
+    table = read_table_file(tmp_path / "rows.xlsx")
+    assert columns_of(table) == [["p1", "0007", "1", "TRUE"], ["p1", "12", "0.50", "FALSE"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "found"),
+    [("=A1", "f", "a formula without a computed result"), ("#N/A", "e", "the error #N/A")],
+)
+def test_a_cell_of_a_workbook_without_its_text(
+    value: str, kind: str, found: str, tmp_path: Path
+) -> None:
+    book = Workbook()
+    book.active.append(["question", "answer"])
+    book.active.append(["Why?", value])
+    book.active["B2"].data_type = kind
+    book.save(tmp_path / "rows.xlsx")
+    table = read_table_file(tmp_path / "rows.xlsx")
+    with pytest.raises(DataError, match=f"rows.xlsx, row 2: column `answer` contains {found}"):
+        table.rows[0].text("answer")
+
+
+# --- pictures ---
+
+
+def pictures(cell: str, folder: Path) -> tuple[CellPicture, ...]:
+    write_csv(folder / "rows.csv", ["question", "image"], [["Why?", cell]])
+    return cell_pictures(read_table_file(folder / "rows.csv").rows[0], "image")
+
+
+IN_BASE64 = base64.b64encode(png()).decode()
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (" ", ()),
+        ("a b/1.png ", (PicturePath("a b/1.png"),)),
+        ("HTTPS://x.org/1", (PictureUrl("HTTPS://x.org/1"),)),
+        (IN_BASE64, (PictureFile(png()),)),
+        (f"data:image/png;base64,{IN_BASE64}", (PictureFile(png()),)),
+        ('["1.png", "2.png"]', (PicturePath("1.png"), PicturePath("2.png"))),
+        (f"['{IN_BASE64}', '2.png']", (PictureFile(png()), PicturePath("2.png"))),
+    ],
+    ids=["blank", "path", "url", "base64", "data-url", "json", "python"],
+)
+def test_cells_with_pictures(cell: str, expected: tuple[CellPicture, ...], tmp_path: Path) -> None:
+    assert pictures(cell, tmp_path) == expected
+
+
+@pytest.mark.parametrize("cell", ["[1, 2]", "[a.png", "['a.png', ]]", "[print(1)]"])
+def test_a_cell_with_another_list(cell: str, tmp_path: Path) -> None:
+    if cell == "[a.png":  # a name may begin with a bracket
+        assert pictures(cell, tmp_path) == (PicturePath(cell),)
+        return
+    with pytest.raises(
+        DataError, match=r"line 2: column `image` is .*, expected a picture or a list"
+    ):
+        pictures(cell, tmp_path)
+
+
+def test_an_image_that_is_the_index_of_another_row_is_its_image(tmp_path: Path) -> None:
+    header = ["index", "image", "question"]
+    grid = [["1", IN_BASE64, "Why?"], ["2", "1", "How?"], ["3", "4", "Who?"]]
+    write_tsv(tmp_path / "rows.tsv", header, grid)
+    rows = read_table_file(tmp_path / "rows.tsv").rows
+    assert rows[1].cells["image"] == IN_BASE64
+    assert rows[2].cells["image"] == "4"
+
+
+def test_pictures_in_parquet_are_kept_once(tmp_path: Path) -> None:
+    cells = [{"bytes": png(), "path": "a.png"}, {"bytes": None, "path": "b.png"}]
+    lists = [[{"bytes": png(), "path": None}], []]
+    pq.write_table(pa.table({"image": cells, "images": lists}), tmp_path / "rows.parquet")
+    first, second = read_table_file(tmp_path / "rows.parquet").rows
+    assert first.cells == {"image": png(), "images": (png(),)}
+    assert first.cells["image"] is first.cells["images"][0]  # type: ignore[index]
+    assert cell_pictures(second, "image") == (PicturePath("b.png"),)
+    assert cell_pictures(second, "images") == ()
+    with pytest.raises(DataError, match="column `image` contains a picture, expected a text"):
+        first.text("image")
