@@ -31,6 +31,9 @@ AnswerKind: TypeAlias = Literal["options", "yes/no", "closed", "open"]
 or by any text.
 """
 
+AnswerForm: TypeAlias = Literal["letter or text", "letter", "text", "index0", "index1"]
+"""How the answer column names an option: by its letter, its text, or its number from 0 or 1."""
+
 YES_NO = ("yes", "no")
 """The labels of ``answers: yes/no``."""
 
@@ -140,6 +143,7 @@ class BenchmarkFile(TaskKeys):
         data: the file of rows, relative to the folder or absolute.
         columns: what its columns contain.
         answers: how questions are answered.
+        answer_form: how the answer column names an option.
         images: directory of the pictures; by default that of the data file.
         labels: the answers that ``answers: closed`` allows; by default all gold answers.
         rubric: the rubric file by which a judge scores open answers.
@@ -158,6 +162,7 @@ class BenchmarkFile(TaskKeys):
     data: Name
     columns: FolderColumns
     answers: AnswerKind
+    answer_form: AnswerForm = "letter or text"
     images: Name = ABSENT
     labels: Labels = ()
     rubric: Name = ABSENT
@@ -180,6 +185,10 @@ class BenchmarkFile(TaskKeys):
         message = f"answers is {self.answers}, but columns.options is set"
         fix = "write answers: options, or remove columns.options"
         refuse_if(self.answers != "options" and has_options, "answers", message, fix)
+        message = f"answer_form is set, but answers is {self.answers}"
+        fix = "write answers: options, or remove answer_form"
+        is_set = "answer_form" in self.model_fields_set
+        refuse_if(self.answers != "options" and is_set, "answer_form", message, fix)
         message = f"labels are set, but answers is {self.answers}"
         fix = "write answers: closed, or remove labels"
         refuse_if(self.answers != "closed" and self.labels, "labels", message, fix)

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from medtasks.catalog.benchmark_folder import LETTERS
+from medtasks.catalog.benchmark_folder import LETTERS, AnswerForm
 from medtasks.catalog.records import Where, is_text
 from medtasks.core.schema import shown
 
 _OWN_LETTER = re.compile(r"\s*\(?(?P<letter>[A-J])\s*[.):]\s*(?P<text>\S.*)", re.DOTALL)
+_WHOLE_NUMBER = re.compile(r"(?P<number>[0-9]{1,3})(?:\.0+)?")
 _BARE_LETTER = re.compile(r"\(?(?P<letter>[A-Ja-j])[).:]?")
 
 
@@ -58,27 +59,35 @@ def cell_list(value: Any) -> list[Any] | None:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return list(value)
+    items = _parsed(value, "[", "]")
+    return items if isinstance(items, list) else None
+
+
+def _parsed(value: Any, begin: str, end: str) -> Any:
+    """The value that a text with this beginning and end is in JSON or Python; None if it is none."""
     text = value.strip() if isinstance(value, str) else ""
-    if not (text.startswith("[") and text.endswith("]")):
+    if not (text.startswith(begin) and text.endswith(end)):
         return None
     for parse in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            items = parse(text)
-            if isinstance(items, list):
-                return items
+            return parse(text)
     return None
 
 
 def listed_options(value: Any, where: Where) -> dict[str, str]:
     """The options by letter in a cell that lists them.
 
-    A cell is a list, or has a bar or a line break between options: ``A. left | B. right``. Letters
-    are removed if every option begins with that of its place.
+    A cell is a list, an object such as ``{"A": "left", "B": "right"}``, or has a bar or a line break
+    between options: ``A. left | B. right``. Letters are removed if every option begins with that of
+    its place.
 
     Raises:
         CellError: it is neither, or has an option that is empty.
     """
     del where
+    lettered = _lettered_options(value)
+    if lettered:
+        return lettered
     items = cell_list(value)
     if items is None:
         text = cell_text(value)
@@ -98,20 +107,63 @@ def listed_options(value: Any, where: Where) -> dict[str, str]:
     return without_letters
 
 
-def gold_letter(answer: str, choices: Mapping[str, str]) -> str:
-    """The letter of the option that a gold answer names by its letter or text; empty if none.
+def _lettered_options(value: Any) -> dict[str, str]:
+    """The options in a cell that is an object with their letters; none if it is something else."""
+    items = _parsed(value, "{", "}")
+    if not isinstance(items, dict) or not set(items) <= set(LETTERS):
+        return {}
+    choices = {letter: cell_text(text) for letter, text in sorted(items.items())}
+    return {letter: text for letter, text in choices.items() if text}
+
+
+EXPECTED_ANSWERS: Mapping[AnswerForm, str] = {
+    "letter or text": "the letter or text",
+    "letter": "the letter",
+    "text": "the text",
+    "index0": "the number, counted from 0,",
+    "index1": "the number, counted from 1,",
+}
+"""What a gold answer is expected to be in each form: for messages, before *of* and the options."""
+
+
+def gold_letter(
+    answer: str, choices: Mapping[str, str], form: AnswerForm = "letter or text"
+) -> str:
+    """The letter of the option that a gold answer names in this form; empty if it names none.
 
     >>> gold_letter("b", {"A": "left", "B": "right"}), gold_letter("Left", {"A": "left", "B": "right"})
     ('B', 'A')
+    >>> gold_letter("1", {"A": "left", "B": "right"}, "index0")
+    'B'
     """
+    if form in ("index0", "index1"):
+        return _letter_at(answer, choices, first=int(form[-1]))
+    letter = "" if form == "text" else _stated_letter(answer, choices)
+    if letter or form == "letter":
+        return letter
+    letters = [name for name, text in choices.items() if text.casefold() == answer.casefold()]
+    return letters[0] if len(letters) == 1 else ""
+
+
+def _letter_at(answer: str, choices: Mapping[str, str], first: int) -> str:
+    """The letter of the option with this number; data frames write whole numbers as 1.0."""
+    match = _WHOLE_NUMBER.fullmatch(answer)
+    if match is None:
+        return ""
+    position = int(match["number"]) - first
+    letter = LETTERS[position] if 0 <= position < len(LETTERS) else ""
+    return letter if letter in choices else ""
+
+
+def _stated_letter(answer: str, choices: Mapping[str, str]) -> str:
+    """The letter that a gold answer is, alone or with the text of its option; empty without."""
     bare = _BARE_LETTER.fullmatch(answer)
     if bare and bare["letter"].upper() in choices:
         return bare["letter"].upper()
     own = _OWN_LETTER.fullmatch(answer)
     if own and choices.get(own["letter"], "").casefold() == own["text"].strip().casefold():
         return own["letter"]
-    letters = [name for name, text in choices.items() if text.casefold() == answer.casefold()]
-    return letters[0] if len(letters) == 1 else ""
+    return ""
 
 
 def gold_label(answer: str, labels: Sequence[str]) -> str:

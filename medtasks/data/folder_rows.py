@@ -19,6 +19,7 @@ from medtasks.core.errors import DataError
 from medtasks.core.schema import Keys, field_name, shown, suggestion
 from medtasks.core.text import first_names
 from medtasks.data.folder_cells import (
+    EXPECTED_ANSWERS,
     CellError,
     cell_text,
     gold_label,
@@ -26,8 +27,9 @@ from medtasks.data.folder_cells import (
     listed_options,
 )
 from medtasks.data.folder_pictures import FolderPictures
-from medtasks.data.release import Release, rows_of_file
+from medtasks.data.release import Release
 from medtasks.data.sources import SourceRow
+from medtasks.data.tables import read_table_file
 
 MOST_LABELS = 100
 """Different gold answers of a closed question without ``labels``: more are open answers."""
@@ -101,7 +103,7 @@ def read_folder(folder: BenchmarkFolder, release: Release) -> FolderReading:
     Raises:
         DataError: the data file cannot be read at all.
     """
-    rows = list(rows_of_file(folder.data))
+    rows = read_table_file(folder.data).rows
     absent = list(_absent_columns(folder, rows))
     if absent:
         return FolderReading(faults=absent)
@@ -201,10 +203,11 @@ class _RowReader:
         if not text:
             return ""
         if choices:
-            letter = gold_letter(text, choices)
+            letter = gold_letter(text, choices, self.folder.file.answer_form)
             if not letter:
                 listed = ", ".join(f"{name}: {shown(option)}" for name, option in choices.items())
-                message = f"the answer is {shown(text)}, expected a letter or text of {listed}"
+                expected = EXPECTED_ANSWERS[self.folder.file.answer_form]
+                message = f"the answer is {shown(text)}, expected {expected} of {listed}"
                 cells.refuse("MT307", keys, message)
             return letter
         if labels:

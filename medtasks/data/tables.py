@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError
 from medtasks.data.csv_rows import read_csv_rows
 from medtasks.data.parquet import read_parquet
 from medtasks.data.sources import SourceRow, read_jsonl
 from medtasks.data.table_formats import TableFormat, table_format
-from medtasks.data.workbooks import LostText, is_cut, read_workbook
+from medtasks.data.workbooks import LostText, read_workbook
 
 Cell: TypeAlias = str | bytes | tuple[bytes, ...] | LostText
 """A text (empty without a value), the file of a picture, those of several pictures, or what a
@@ -31,46 +30,6 @@ _SPREADSHEET_ERRORS = frozenset(
     ("#CALC!", "#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#SPILL!", "#VALUE!")
 )
 """What spreadsheet programs write into a CSV file for a cell whose formula failed."""
-_LONGEST_INDEX = 64
-"""Characters of an image cell that may be the index of another row; VLMEvalKit has the same."""
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """A row with its place. Columns without a cell are absent from ``cells``, as in JSONL."""
-
-    where: Where
-    cells: Mapping[str, Cell]
-
-    def is_blank(self, column: str) -> bool:
-        """Whether the cell is absent, or a text of blanks."""
-        cell = self.cells.get(column, "")
-        return isinstance(cell, str) and not cell.strip()
-
-    def text(self, column: str) -> str:
-        """The text of a cell, unchanged; empty if it is absent.
-
-        Raises:
-            DataError: the cell is a picture, or a spreadsheet program lost its text; names file,
-                line and column.
-        """
-        cell = self.cells.get(column, "")
-        if isinstance(cell, LostText) or cell in _SPREADSHEET_ERRORS:
-            raise DataError(
-                f"{self.where}: column `{column}` contains {_lost(cell)}, expected a text; "
-                "enter the text itself, in a cell formatted as text."
-            )
-        if not isinstance(cell, str):
-            raise DataError(
-                f"{self.where}: column `{column}` contains a picture, expected a text; "
-                "name another column."
-            )
-        if is_cut(cell) and self.where.unit == "row":
-            raise DataError(
-                f"{self.where}: column `{column}` has a text of {len(cell):,} characters, the most "
-                "that a spreadsheet cell holds, so it may be cut; give the table as CSV or JSONL."
-            )
-        return cell
 
 
 @dataclass(frozen=True)
@@ -80,19 +39,16 @@ class Table:
     Attributes:
         file: the name of the file.
         columns: names in order of appearance; a column without a name is ``(column 3)``.
-        rows: at least one row.
+        rows: at least one row, with a `Cell` by column; in JSONL, columns may be absent.
     """
 
     file: str
     columns: tuple[str, ...]
-    rows: tuple[TableRow, ...]
+    rows: tuple[SourceRow, ...]
 
 
 def read_table_file(path: Path) -> Table:
     """The table in a file, whose format is recognised by its content.
-
-    An image cell that is the index of another row, as in VLMEvalKit's TSV files, becomes the image
-    of that row.
 
     Raises:
         UsageError: the format is not read.
@@ -100,15 +56,14 @@ def read_table_file(path: Path) -> Table:
     """
     rows = _source_rows(path)
     files: dict[bytes, bytes] = {}
-    table_rows: list[TableRow] = []
+    table_rows: list[SourceRow] = []
     for where, row in rows:
         cells = {str(name).strip(): _cell(value, files) for name, value in row.items()}
-        table_rows.append(TableRow(where, cells))
+        table_rows.append(SourceRow(where, cells))
     if not table_rows:
         raise DataError(f"{path}: the table has no rows; write or fetch it again.")
     columns = _columns(table_rows)
-    named_rows = [_with_columns(row, columns) for row in table_rows]
-    return Table(path.name, columns, tuple(_with_shared_images(named_rows)))
+    return Table(path.name, columns, tuple(_with_columns(row, columns) for row in table_rows))
 
 
 def _source_rows(path: Path) -> Iterable[SourceRow]:
@@ -124,29 +79,25 @@ def _source_rows(path: Path) -> Iterable[SourceRow]:
             return read_jsonl(path)
 
 
-def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
+def _columns(rows: Iterable[SourceRow]) -> tuple[str, ...]:
     """The columns of all rows, without those that have neither a name nor a value."""
     columns: dict[str, None] = {}
     for row in rows:
-        for name in row.cells:
-            if name not in columns and not (_is_unnamed(name) and row.is_blank(name)):
+        for name, cell in row.row.items():
+            if name not in columns and not (_is_unnamed(name) and not cell):
                 columns[name] = None
     return tuple(columns)
 
 
-def _with_columns(row: TableRow, columns: Collection[str]) -> TableRow:
+def _with_columns(row: SourceRow, columns: Collection[str]) -> SourceRow:
     """The row with its cells in these columns."""
-    return replace(row, cells={name: cell for name, cell in row.cells.items() if name in columns})
+    cells = {name: cell for name, cell in row.row.items() if name in columns}
+    return SourceRow(row.where, cells)
 
 
 def _is_unnamed(column: str) -> bool:
     """Whether a column has no name in its file."""
     return column.startswith("(column ") or not column
-
-
-def _lost(cell: Cell) -> str:
-    """What a cell contains in place of its text, for a message."""
-    return repr(cell) if isinstance(cell, LostText) else f"the error {cell!s}"
 
 
 # --- cells ---
@@ -157,7 +108,9 @@ def _cell(value: Any, files: dict[bytes, bytes]) -> Cell:
 
     ``files`` has the pictures of earlier rows: equal ones are kept in memory once.
     """
-    if isinstance(value, str | LostText):
+    if isinstance(value, str):
+        return LostText(f"the error {value}") if value in _SPREADSHEET_ERRORS else value
+    if isinstance(value, LostText):
         return value
     if isinstance(value, bytes):
         return files.setdefault(value, value)
@@ -192,26 +145,3 @@ def _text_of_float(value: float) -> str:
     if math.isnan(value):
         return ""
     return str(int(value)) if value.is_integer() else str(value)
-
-
-# --- VLMEvalKit ---
-
-
-def _with_shared_images(rows: list[TableRow]) -> list[TableRow]:
-    """The rows, where an image cell that is the index of another row is the image of that row.
-
-    Raises:
-        DataError: an image cell is the index of a row without an image.
-    """
-    images: dict[str, Cell] = {}
-    for row in rows:
-        index, image = row.cells.get("index"), row.cells.get("image")
-        if isinstance(index, str) and isinstance(image, str) and len(image) > _LONGEST_INDEX:
-            images[index] = image
-    shared: list[TableRow] = []
-    for row in rows:
-        image = row.cells.get("image")
-        if isinstance(image, str) and image in images:
-            row = replace(row, cells={**row.cells, "image": images[image]})
-        shared.append(row)
-    return shared

@@ -244,7 +244,10 @@ def _displayed_text(cell: Any) -> str | LostText:
         return str(value).upper()
     if isinstance(value, int | float):
         return _displayed_number(value, cell.number_format)
-    return _text(cell)
+    text = _text(cell)
+    if isinstance(text, str) and is_cut(text):
+        return LostText(f"a text that was probably cut: {CELL_LIMIT:,} characters fit into a cell")
+    return text
 
 
 def _displayed_number(value: int | float, number_format: str) -> str:

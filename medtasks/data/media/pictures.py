@@ -43,11 +43,6 @@ _BEGINNINGS: Mapping[bytes, str] = {
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
-def begins_like_a_picture(data: bytes) -> bool:
-    """Whether the first bytes of ``data`` are those of a picture in one of `FORMATS`."""
-    return data.startswith(tuple(_BEGINNINGS))
-
-
 def decode_image(data: bytes, name: str) -> Image:
     """The whole picture in the file ``data`` as RGB of 8 bits per channel.
 
