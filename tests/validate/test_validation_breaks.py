@@ -1,4 +1,4 @@
-"""A scaffolded package, broken in many ways: what `medtasks validate` prints of each is in
+"""The package in `guest`, broken in many ways: what `medtasks validate` prints of each is in
 `breaks.txt`.
 
 One cause is at most two lines of errors, the first with file, line, what was found and how to fix
@@ -19,26 +19,19 @@ from catalogs import fresh
 from seeded_bench import Defect, read
 
 from medtasks.cli.app import main
-from medtasks.cli.scaffold import write_package
 
 GOLDEN = Path(__file__).parent / "breaks.txt"
+GUEST = Path(__file__).parent / "guest"
 MODULE = "acme_bench"
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("package")
-    write_package(folder, "acme-bench", benchmark="acme_dots")
-    return folder / "src"
-
-
 @pytest.fixture
-def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package as if installed, with a cache of its own; what was imported of it is
     forgotten.
     """
     site = tmp_path / "site"
-    shutil.copytree(package, site)
+    shutil.copytree(GUEST, site)
     info = site / "acme_bench-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-bench\nVersion: 1.0\n")
