@@ -34,7 +34,7 @@ def new(
         str | None, typer.Option(help="Name of benchmark and group (default: the module's).")
     ] = None,
 ) -> None:
-    """Create a package for your own benchmark: tasks, prompt, loader, miniature data, tests,
+    """Create a package for your own benchmark: task, prompt, loader, miniature data, tests,
     README.
 
     Example:
