@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
@@ -14,79 +14,129 @@ from medtasks.core.replacement import recover_directory
 from medtasks.runs.find import no_run
 from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
 
-from .board.build import build_board
+from .board.build import OrganiserFacts, build_board
 from .board.claims import read_claims, with_claims
-from .board.models import Described, read_by_model
-from .board.usage import Price
+from .board.models import Described, Models, read_by_model
+from .board.usage import Price, Prices
 from .intake.collect import Progress, collect, state_of_results
 from .schema.board import Board
 from .site.run_samples import runs_on_board, samples_of
-from .verify.rejudging import read_rejudged
+from .verify.rejudging import Rejudged, read_rejudged
 from .written_site import is_unchanged, write_site
 
-_BOARDS = 8
-"""Boards that are kept; those used last."""
+_KEPT_BOARDS = 8
+"""Number of boards in the cache; those that were not used for longest are removed."""
+
+
+@dataclass(frozen=True)
+class BoardOptions:
+    """What a board shows besides the scores of its runs.
+
+    ``models``, ``prices`` and ``rejudged`` are files of the organiser; the last one has the
+    outcome of asking for verdicts again. ``claimed`` are copies of models' repositories
+    (``OWNER/NAME=DIRECTORY``), whose claimed scores are shown as references. ``demonstration``
+    ranks runs on miniature data; None ranks them if there are any. ``published`` shows the figures
+    of papers.
+    """
+
+    title: str = "medtasks leaderboard"
+    models: Path | None = None
+    prices: Path | None = None
+    rejudged: Path | None = None
+    claimed: Sequence[str] = ()
+    demonstration: bool | None = False
+    published: bool = True
+
+
+@dataclass(frozen=True)
+class BuiltBoard:
+    """A board, and a hash of everything that it is made of: results, options and code.
+
+    The hash is empty if nothing is cached, or if one of the runs cannot be read.
+    """
+
+    board: Board
+    made_of: str
 
 
 def board_of(
     results: Sequence[Path],
+    options: BoardOptions,
     *,
-    title: str,
-    models: Path | None = None,
-    demonstration: bool | None = False,
-    published: bool = True,
-    prices: Path | None = None,
-    claimed: Sequence[str] = (),
-    rejudged: Path | None = None,
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
-) -> tuple[Board, str]:
-    """The board of ``results``, and a hash of all that it is made of.
-
-    The hash is empty if that cannot be known. All that is not listed is as in `medtasks.board`.
+) -> BuiltBoard:
+    """The board of ``results``, from ``cache`` if nothing that it is made of has changed.
 
     Args:
         results: result directories, or trees that contain some.
-        rejudged: a file of verdicts that were asked for again.
-        claimed: copies of models' repositories, whose claimed scores are shown as references.
-        cache: directory that keeps scored runs and the board of the same results and options.
+        options: what the board shows besides the scores of its runs.
+        cache: directory that keeps scored runs and the boards used last.
+        progress: called with the number of runs that are read, and of all runs.
 
     Raises:
         UsageError: a path is not a directory.
         DataError: the file of models, prices or verdicts cannot be read.
     """
-    claims = read_claims(claimed)
-    options: dict[str, Any] = {
-        "title": title,
-        "published": published,
-        "models": models and read_by_model(models, Described),
-        "prices": prices and read_by_model(prices, Price),
-        "rejudged": () if rejudged is None else read_rejudged(rejudged),
-    }
+    organiser = _read_organiser_files(options)
+    claims = read_claims(options.claimed)
+    choices = (options.title, options.demonstration, options.published)
     store = RunStore(cache and cache / "scores")
     boards = TableStore(cache and cache / "boards")
-    key = _board_key(results, store, repr((demonstration, options, claims)))
-    kept = boards.read(key) if key else None
-    if kept is not None:
-        return Board.model_validate(kept.content), key
+    made_of = _board_key(results, store, repr((choices, organiser, claims)))
+    if made_of:
+        cached = boards.read(made_of)
+        if cached is not None:
+            return BuiltBoard(Board.model_validate(cached.content), made_of)
+    board = _board_of_runs(results, store, options, organiser, progress)
+    board = with_claims(board, claims)
+    if made_of:
+        boards.write(made_of, board.model_dump(mode="json"), {})
+        boards.keep_newest(_KEPT_BOARDS)
+    return BuiltBoard(board, made_of)
+
+
+def _read_organiser_files(options: BoardOptions) -> OrganiserFacts:
+    """The content of the organiser's files; nothing for files that are not named."""
+    models: Models = {}
+    prices: Prices = {}
+    rejudged: Sequence[Rejudged] = ()
+    if options.models is not None:
+        models = read_by_model(options.models, Described)
+    if options.prices is not None:
+        prices = read_by_model(options.prices, Price)
+    if options.rejudged is not None:
+        rejudged = read_rejudged(options.rejudged)
+    return OrganiserFacts(models, prices, rejudged)
+
+
+def _board_of_runs(
+    results: Sequence[Path],
+    store: RunStore,
+    options: BoardOptions,
+    organiser: OrganiserFacts,
+    progress: Progress,
+) -> Board:
+    """The board of the runs in ``results``, without claimed scores."""
     runs, refused = collect(results, store, progress)
+    demonstration = options.demonstration
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
         if not runs:
+            # nothing is finished yet: only what looks like a run is worth a line
             refused = [entry for entry in refused if entry.has_run]
-    board = build_board(runs, refused, demonstration=demonstration, **options)
-    board = with_claims(board, claims)
-    if key:
-        boards.write(key, board.model_dump(mode="json"), {})
-        boards.keep_newest(_BOARDS)
-    return board, key
+    return build_board(
+        runs,
+        refused,
+        title=options.title,
+        demonstration=demonstration,
+        published=options.published,
+        organiser=organiser,
+    )
 
 
 def _board_key(results: Sequence[Path], store: RunStore, options: str) -> str:
-    """A hash of all that a board is made of: results, options and code.
-
-    Empty if nothing is cached, or if a run cannot be read.
-    """
+    """`BuiltBoard.made_of` for these results and ``options``."""
     if store.folder is None:
         return ""
     state = state_of_results(results, store)
@@ -98,37 +148,53 @@ def _board_key(results: Sequence[Path], store: RunStore, options: str) -> str:
 def publish(
     results: Sequence[Path],
     site: Path,
+    options: BoardOptions,
     *,
-    title: str = "medtasks leaderboard",
     figures: Sequence[str] = (),
     cache: Path | None = None,
-    **options: Any,
+    progress: Progress = lambda _, __: None,
 ) -> Board:
-    """Read ``results``, and write pages, figures and exports to ``site``.
+    """Read ``results``, and write pages, figures and exports to ``site``; returns the board.
 
-    With a ``cache``, nothing is written if all is as at the last build and nobody changed the site
-    since. Other arguments are those of :func:`board_of` and :func:`write_site`.
+    With a ``cache``, nothing is written if everything is as at the last build, and nobody has
+    changed the site since.
+
+    Args:
+        results: as for :func:`board_of`, like ``options``, ``cache`` and ``progress``.
+        site: where :func:`write_site` writes.
+        options: what the board shows besides the scores of its runs.
+        figures: formats of figures for download.
+        cache: directory that keeps scored runs and the boards used last.
+        progress: called with the number of runs that are read, and of all runs.
 
     Raises:
         UsageError: there are no results.
     """
-    with ExitStack() as stack:
-        # the samples of runs are read after their scores
-        folder = cache
-        if folder is None:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="medtasks-")))
-        board, key = board_of(results, title=title, cache=folder, **options)
+    with _cache_or_temporary(cache) as folder:
+        built = board_of(results, options, cache=folder, progress=progress)
+        board = built.board
         if not board.runs:
             raise _nothing_to_show(board, results)
         made_of = ""
-        if key and cache is not None:
-            made_of = short_hash(f"{key} {' '.join(sorted(figures))}")
+        if built.made_of and cache is not None:
+            made_of = short_hash(f"{built.made_of} {' '.join(sorted(figures))}")
         recover_directory(site)
         if made_of and is_unchanged(site, made_of):
             return board
-        samples = samples_of(board, runs_on_board(board, results), RunStore(folder / "scores"))
+        folders = runs_on_board(board, results)
+        samples = samples_of(board, folders, RunStore(folder / "scores"))
         write_site(board, site, samples=samples, figures=figures, made_of=made_of)
         return board
+
+
+@contextmanager
+def _cache_or_temporary(cache: Path | None) -> Iterator[Path]:
+    """``cache``, or a temporary directory: samples are read from it after all scores are known."""
+    if cache is not None:
+        yield cache
+        return
+    with TemporaryDirectory(prefix="medtasks-") as folder:
+        yield Path(folder)
 
 
 def _nothing_to_show(board: Board, results: Sequence[Path]) -> UsageError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import medtasks
 from medtasks.benchmarks.layout_parts import columns_of
@@ -23,60 +24,85 @@ from .models import Models, distinct_names, model_facts
 from .usage import Prices, cost_of
 
 
+@dataclass(frozen=True)
+class OrganiserFacts:
+    """What the organiser of a board adds to its runs.
+
+    ``models`` and ``prices`` are from files (`medtasks.leaderboard.board.models.read_by_model`);
+    ``rejudged`` states how far verdicts agree with those that were asked for again, also for runs
+    that are not on the board.
+    """
+
+    models: Models = field(default_factory=dict)
+    prices: Prices = field(default_factory=dict)
+    rejudged: Sequence[Rejudged] = ()
+
+
 def build_board(
     runs: Iterable[ScoredRun],
     refused: Iterable[Refused] = (),
     *,
     title: str,
-    models: Models | None = None,
     demonstration: bool = False,
     published: bool = True,
-    prices: Prices | None = None,
-    rejudged: Sequence[Rejudged] = (),
+    organiser: OrganiserFacts | None = None,
     layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
-    """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
+    """The leaderboard of ``runs``.
 
-    ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the
-    organiser's (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far
-    verdicts agree with those asked again, of any runs. All else is as in `medtasks.board`.
+    The order of the runs makes no difference, and duplicates are ignored.
+
+    Args:
+        runs: the scored runs.
+        refused: directories that could not be read, and why.
+        title: the board's heading.
+        demonstration: rank runs on miniature data.
+        published: show the figures of papers.
+        organiser: what the organiser adds to the runs.
+        layouts: what is shown of each benchmark; by default the installed ones.
     """
-    prices = prices or {}
-    by_folder = sorted(runs, key=lambda run: (run.public.key, run.public.folder))
-    by_key = {run.public.key: run for run in by_folder}
-    runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
-    groups = ComparabilityGroups(runs, demonstration=demonstration)
-    board_models = _board_models(runs, models)
+    organiser = organiser or OrganiserFacts()
     if layouts is None:
         layouts = all_layouts().values()
-    benchmarks = []
+    distinct_runs = _distinct_runs(runs)
+    groups = ComparabilityGroups(distinct_runs, demonstration=demonstration)
+    models = _board_models(distinct_runs, organiser.models)
+    benchmarks: list[BenchmarkBoard] = []
     for layout in layouts:
-        if _has_scores(layout, runs):
-            benchmarks.append(
-                benchmark_board(layout, runs, groups, board_models, prices, published=published)
+        if _has_scores(layout, distinct_runs):
+            benchmark = benchmark_board(
+                layout, distinct_runs, groups, models, organiser.prices, published=published
             )
-    board_runs = _board_runs(runs, groups, benchmarks, prices, rejudged)
+            benchmarks.append(benchmark)
+    board_runs = _board_runs(distinct_runs, groups, benchmarks, organiser)
     return Board(
         title=title,
         medtasks=medtasks.__version__,
-        latest=max((run.public.created for run in runs), default=None),
+        latest=max((run.public.created for run in distinct_runs), default=None),
         confidence=CONFIDENCE,
         resamples=RESAMPLES,
         seed=SEED,
         demonstration=demonstration,
-        models=board_models,
+        models=models,
         runs={run.key: run for run in board_runs},
         benchmarks=tuple(benchmarks),
         refused=tuple(sorted(refused, key=lambda entry: (entry.folder, entry.reason))),
     )
 
 
-def _board_models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, BoardModel]:
+def _distinct_runs(runs: Iterable[ScoredRun]) -> list[ScoredRun]:
+    """The runs, oldest first; of runs with the same content the one whose folder sorts last."""
+    by_folder = sorted(runs, key=lambda run: run.public.folder)
+    by_key = {run.public.key: run for run in by_folder}
+    return sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
+
+
+def _board_models(runs: Sequence[ScoredRun], described: Models) -> dict[str, BoardModel]:
     """The models of the runs, by slug, with distinct names."""
     by_slug: dict[str, BoardModel] = {}
     for run in runs:
         # facts are from the newest run, training data from all
-        model = model_facts(run.public, models)
+        model = model_facts(run.public, described)
         trained = model.trained
         if model.slug in by_slug:
             trained = {**by_slug[model.slug].trained, **trained}
@@ -103,8 +129,7 @@ def _board_runs(
     runs: Sequence[ScoredRun],
     groups: ComparabilityGroups,
     benchmarks: Sequence[BenchmarkBoard],
-    prices: Prices,
-    rejudged: Sequence[Rejudged],
+    organiser: OrganiserFacts,
 ) -> Iterator[BoardRun]:
     """Every run, sorted, with its cost and notes on what is not shown."""
     on_board = _runs_in_tables(benchmarks)
@@ -119,12 +144,15 @@ def _board_runs(
         if not notes and run.key not in on_board:
             notes.append("none of its scores is on this board: no page shows its tasks")
         notes += _conflict_notes(copies.get(run.key, {}), contradicted.get(run.key, {}))
-        verdicts = {record.rubric: str(record) for record in rejudged if record.run == run.digest}
+        rejudged: dict[str, str] = {}
+        for record in organiser.rejudged:
+            if record.run == run.digest:
+                rejudged[record.rubric] = str(record)
         yield run.model_copy(
             update={
                 "notes": (*run.notes, *notes),
-                "cost": cost_of(prices, run, run.usage),
-                "rejudged": verdicts,
+                "cost": cost_of(organiser.prices, run, run.usage),
+                "rejudged": rejudged,
             }
         )
 

@@ -19,7 +19,7 @@ from medtasks.scoring.run_folder import RunFolder, read_manifest
 from ..figures.figure import Figure
 from ..figures.plots import figure_files, figures_of
 from ..intake.collect import Progress
-from ..publish import board_of
+from ..publish import BoardOptions, board_of
 from ..schema.board import Board
 from ..schema.numbers import shown_name
 from ..schema.plot_data import FORMATS
@@ -123,9 +123,8 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
     """
-    board, _ = board_of(
-        paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress
-    )
+    options = BoardOptions(title=TITLE, demonstration=None)
+    board = board_of(paths, options, cache=cache_root(), progress=progress).board
     links: dict[tuple[str, str], dict[str, str]] = {}
     figures: dict[str, Callable[[], bytes]] = {}
     for benchmark in board.benchmarks:

@@ -83,13 +83,12 @@ def demo(
 
                 run_tasks(model.backend, model.arguments, groups(), out / name)
         bar(len(MODELS), len(MODELS))
-    from medtasks.leaderboard.publish import publish
+    from medtasks.leaderboard.publish import BoardOptions, publish
 
     board = publish(
         [out / name for name in MODELS],
         out / "leaderboard",
-        title="medtasks demonstration",
-        demonstration=True,
+        BoardOptions(title="medtasks demonstration", demonstration=True),
         cache=cache_root(),
     )
     _report(board, out)

@@ -72,24 +72,21 @@ def build(
     Example:
         medtasks leaderboard build results --out page
     """
-    from medtasks.leaderboard.publish import publish
+    from medtasks.leaderboard.publish import BoardOptions, publish
 
     formats = _figure_formats(figures)
+    options = BoardOptions(
+        title=title,
+        models=models,
+        prices=prices,
+        rejudged=rejudged,
+        claimed=claimed or (),
+        demonstration=demonstration,
+        published=published,
+    )
+    cache = None if fresh else cache_root()
     with progress("reading results") as bar:
-        board = publish(
-            results,
-            out,
-            title=title,
-            models=models,
-            demonstration=demonstration,
-            published=published,
-            prices=prices,
-            claimed=claimed or (),
-            rejudged=rejudged,
-            figures=formats,
-            cache=None if fresh else cache_root(),
-            progress=bar,
-        )
+        board = publish(results, out, options, figures=formats, cache=cache, progress=bar)
     report(board, out)
     if rejudged is not None:
         _show_absent(rejudged, board)

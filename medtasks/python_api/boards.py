@@ -12,9 +12,9 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line
 from medtasks.core.text import first_names
-from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.board.build import OrganiserFacts, build_board
+from medtasks.leaderboard.board.models import Described, Models, read_by_model
+from medtasks.leaderboard.board.usage import Price, Prices
 from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.markdown_tables import as_markdown
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
@@ -105,20 +105,19 @@ def board(
     scored, refused = _scored(_opened(runs))
     if demonstration is None:
         demonstration = any(run.public.mini for run in scored)
-    described_models = None
+    described_models: Models = {}
     if models is not None:
         described_models = read_by_model(Path(models), Described)
-    price_of_model = None
+    price_of_model: Prices = {}
     if prices is not None:
         price_of_model = read_by_model(Path(prices), Price)
     made = build_board(
         scored,
         refused,
         title=title,
-        models=described_models,
         demonstration=demonstration,
         published=published,
-        prices=price_of_model,
+        organiser=OrganiserFacts(described_models, price_of_model),
         layouts=layouts,
     )
     return ExportableBoard(**dict(made))

@@ -18,7 +18,7 @@ import pytest
 from invented_runs import MODELS, START, Invented, make_run, write_runs
 from medtasks.leaderboard.figures.plane import Plane
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.publish import BoardOptions, publish
 from medtasks.leaderboard.schema.board import BenchmarkBoard, Board
 from medtasks.leaderboard.schema.model_findings import OrderChange
 from medtasks.leaderboard.schema.score_tables import BoardRow, BoardTable
@@ -149,7 +149,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Publi
     def made(which: str) -> Published:
         root = tmp_path_factory.mktemp(which)
         runs = WRITE[which](root / "runs")
-        board = publish([*runs.values()], root / "site", demonstration=True, figures=("svg",))
+        board = publish(
+            [*runs.values()], root / "site", BoardOptions(demonstration=True), figures=("svg",)
+        )
         return Published(runs, board, root / "site")
 
     return made

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.build import OrganiserFacts, build_board
 from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.usage import Price
@@ -215,7 +215,7 @@ def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
 
 def test_models_are_shown_as_the_organiser_says_and_runs_that_no_page_shows_say_so() -> None:
     said = {"good": Described(name="Good", family="fine", trained={"mi_cxr": "yes"})}
-    made = board(GOOD, FAIR, run("else", []), models=said)
+    made = board(GOOD, FAIR, run("else", []), organiser=OrganiserFacts(said))
     assert (made.models["good"].name, made.models["good"].trained) == ("Good", {"mi_cxr": "yes"})
     assert made.models["fair"].trained == {"mi_cxr": "unknown"}
     assert made.latest == "2026-11-01T00:00:00+00:00"
@@ -290,14 +290,15 @@ def runs(**usage: Any) -> list[Any]:
 
 def test_a_board_has_the_usage_of_ranked_runs_and_their_cost() -> None:
     prices = {"lab/good": Price(device_hour_price=3.0)}
-    found = page(*runs(), prices=prices)
+    found = page(*runs(), organiser=OrganiserFacts(prices=prices))
     (good,) = found.usage
     assert (good.model, good.run, good.cost) == ("good", "run-good", 12.0)
     assert good.usage == COUNTED
     assert good.score == found.tables[0].rows[0].cells[KEY]
     plot = found.plots[-1]
     assert (plot.kind, plot.columns, plot.table) == ("cost", (KEY,), "headline")
-    assert board(*runs(), prices=prices).runs["run-good"].cost == 12.0
+    made = board(*runs(), organiser=OrganiserFacts(prices=prices))
+    assert made.runs["run-good"].cost == 12.0
     assert plot.title.endswith(" against cost")
     free = page(*runs())
     assert free.usage[0].cost is None
@@ -310,5 +311,5 @@ def test_usage_changes_neither_models_nor_comparability() -> None:
     assert all(plot.kind != "cost" for plot in plain.plots)
     found = page(*runs(usage={"samples": 5, "seconds": 1.0}))
     assert (found.rankings, found.tables) == (plain.rankings, plain.tables)
-    made = board(*runs(), prices={"*": Price(device_hour_price=3.0)})
+    made = board(*runs(), organiser=OrganiserFacts(prices={"*": Price(device_hour_price=3.0)}))
     assert Board.model_validate_json(made.model_dump_json()) == made

@@ -12,7 +12,7 @@ import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
 from medtasks.leaderboard.intake.collect import collect, find_everything
-from medtasks.leaderboard.publish import board_of
+from medtasks.leaderboard.publish import BoardOptions, board_of
 from medtasks.leaderboard.verify import scored_run as scoring
 from medtasks.leaderboard.verify.scored_run import RunStore
 
@@ -119,11 +119,11 @@ def test_a_run_with_a_link_is_refused(tree: Path, tmp_path: Path, name: str) -> 
 
 def test_a_board_is_made_anew_if_a_file_became_a_link_to_itself(tree: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    board, _ = board_of([tree], title="x", demonstration=True, cache=cache)
+    board = board_of([tree], BoardOptions(demonstration=True), cache=cache).board
     assert (len(board.runs), len(board.refused)) == (2, 0)
     samples = run_of(tree, "Guess-1B") / "samples"
     samples.symlink_to(samples.rename(tmp_path / "elsewhere"))
-    board, _ = board_of([tree], title="x", demonstration=True, cache=cache)
+    board = board_of([tree], BoardOptions(demonstration=True), cache=cache).board
     assert (len(board.runs), len(board.refused)) == (1, 1)
 
 

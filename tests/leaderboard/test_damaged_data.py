@@ -14,7 +14,7 @@ import pytest
 from forged_runs import check, each, rewritten
 from invented_runs import MODELS, edit_json, write_run_of
 from made_release import on_release, write_release
-from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.publish import BoardOptions, publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.errors import DamagedDataError
@@ -79,7 +79,7 @@ def test_a_board_stops_and_names_the_data(
 ) -> None:
     DAMAGES[damage](data)
     with pytest.raises(DamagedDataError, match=str(data)):
-        publish([forged], tmp_path / "site", demonstration=True)
+        publish([forged], tmp_path / "site", BoardOptions(demonstration=True))
     assert not (tmp_path / "site").exists()
     with pytest.raises(DamagedDataError, match=str(data)):
         check(forged)

@@ -27,7 +27,7 @@ from forged_runs import (
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.publish import BoardOptions, publish
 from medtasks.leaderboard.schema.board import Board
 from medtasks.leaderboard.verify.scored_run import scored_run
 
@@ -151,7 +151,7 @@ def test_a_forged_document_gains_nothing(
 
 
 def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
-    publish([honest], tmp_path / "page", demonstration=True, figures=())
+    publish([honest], tmp_path / "page", BoardOptions(demonstration=True))
     assert "protocol.html#trust" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert "No check can prove that the named model gave the responses." in (
         (tmp_path / "page" / "protocol.html").read_text(encoding="utf-8")

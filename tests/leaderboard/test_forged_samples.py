@@ -15,7 +15,7 @@ import pytest
 from forged_runs import board, check, on_a_release, places
 from invented_runs import MODELS, write_runs
 from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
-from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.publish import BoardOptions, publish
 from view_server import Server, serving
 
 import medtasks
@@ -210,7 +210,9 @@ def test_no_page_export_or_table_shows_a_claim(
 
     sites = []
     for name, results in (("honest", honest), ("forged", forged)):
-        publish(results, tmp_path / name, demonstration=True, cache=tmp_path / "cache")
+        publish(
+            results, tmp_path / name, BoardOptions(demonstration=True), cache=tmp_path / "cache"
+        )
         sites.append(files(tmp_path / name))
     assert not any(FORGED in text for text in sites[1].values())
     samples = [
@@ -256,7 +258,9 @@ def without_data(
 def test_what_cannot_be_verified_says_so_beside_the_sample(
     without_data: list[Path], tmp_path: Path
 ) -> None:
-    publish(without_data, tmp_path / "site", demonstration=True, cache=tmp_path / "cache")
+    publish(
+        without_data, tmp_path / "site", BoardOptions(demonstration=True), cache=tmp_path / "cache"
+    )
     doubt = "are as submitted, because the run's data are not prepared here"
     answers = [text for name, text in files(tmp_path / "site").items() if "/by-" in name]
     assert len(answers) > 1

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from invented_runs import Invented, answered, judged_by_stub
 from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
-from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.build import OrganiserFacts, build_board
 from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.exports.csv_scores import as_csv
 from medtasks.leaderboard.figures.plots import figures_of
@@ -204,7 +204,7 @@ UNKNOWN = run("unknown", [cxr(0.9, 9)])
 def test_the_correlation_with_size_and_the_means_by_type_are_of_the_models_of_which_these_are_known() -> (
     None
 ):
-    found = page(*SIZED, UNKNOWN, models=SIZED_MODELS)
+    found = page(*SIZED, UNKNOWN, organiser=OrganiserFacts(models=SIZED_MODELS))
     values = {row.model: row.cells["mi_cxr.accuracy"].value or 0.0 for row in found.tables[0].rows}
     (size,), (means,) = found.size_correlations, found.type_means
     expected = statistics.correlation(
@@ -219,7 +219,10 @@ def test_the_correlation_with_size_and_the_means_by_type_are_of_the_models_of_wh
 
 def test_three_models_of_known_size_are_too_few_and_blind_runs_do_not_count() -> None:
     for other in (UNKNOWN, run("four", [cxr(0.7, 3)], blind=True)):
-        assert page(*SIZED[:3], other, models=SIZED_MODELS).size_correlations == ()
+        assert (
+            page(*SIZED[:3], other, organiser=OrganiserFacts(models=SIZED_MODELS)).size_correlations
+            == ()
+        )
 
 
 def test_the_rows_of_a_paper_have_a_correlation_of_their_own() -> None:
@@ -227,7 +230,7 @@ def test_the_rows_of_a_paper_have_a_correlation_of_their_own() -> None:
     the page shows.
     """
     digest = run("one", [entry("med_cmr_mcq", {"accuracy": right(0.3, 1)})])
-    made = board(digest, published=True, models=SIZED_MODELS)
+    made = board(digest, published=True, organiser=OrganiserFacts(models=SIZED_MODELS))
     found = {one.column.key: one for one in made.benchmarks[0].size_correlations}
     assert all(one.published for one in found.values())
     assert 0.5 < found["med_cmr_mcq.accuracy"].r <= 1

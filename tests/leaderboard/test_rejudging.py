@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pytest
 from invented_runs import MODELS, edit_json, write_runs
-from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.publish import BoardOptions, publish
 from medtasks.leaderboard.verify.rejudging import read_rejudged
 
 from medtasks.judge.stub import MODEL, StubJudge
@@ -99,7 +99,8 @@ def test_honest_verdicts_are_given_again_and_the_page_says_so(
     assert "raw agreement" in done.stdout
     assert "LB213" not in done.stdout
 
-    publish([submitted], tmp_path / "site", demonstration=True, rejudged=record)
+    options = BoardOptions(demonstration=True, rejudged=record)
+    publish([submitted], tmp_path / "site", options)
     page = (tmp_path / "site" / "protocol.html").read_text(encoding="utf-8")
     assert "for 1 of 1 judged run, a sample of the verdicts was judged again" in page
     assert str(one) in page

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,11 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def build(runs: Path, **options: Any) -> None:
+def build(runs: Path, *, figures: Sequence[str] = (), **options: Any) -> None:
     cache = runs.parent / "cache"
-    publish.publish([runs], runs.parent / "page", demonstration=True, cache=cache, **options)
+    options_of_board = publish.BoardOptions(demonstration=True, **options)
+    page = runs.parent / "page"
+    publish.publish([runs], page, options_of_board, figures=figures, cache=cache)
 
 
 def test_a_build_does_what_is_new_alone(runs: Path, operations: Operations) -> None:
@@ -138,15 +140,13 @@ def test_a_run_on_miniature_data_is_scored_on_them_and_kept(
 ) -> None:
     write_run_of(tmp_path / "runs", MODELS[0], ["mi_cxr_report"])
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "nothing is prepared here"))
-    board, _ = publish.board_of(
-        [tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache"
-    )
+    options = publish.BoardOptions(demonstration=True)
+    cache = tmp_path / "cache"
+    board = publish.board_of([tmp_path / "runs"], options, cache=cache).board
     (run,) = board.runs.values()
     assert not [note for note in run.notes if "cannot be computed here" in note]
     with operations:
-        again, _ = publish.board_of(
-            [tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache"
-        )
+        again = publish.board_of([tmp_path / "runs"], options, cache=cache).board
     assert operations.counts["runs read"] == 0
     assert again == board
 

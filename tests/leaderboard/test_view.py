@@ -25,7 +25,7 @@ import pytest
 from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
 from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.publish import BoardOptions, publish
 from medtasks.leaderboard.view import results_view
 from medtasks.leaderboard.view.library import Library, read_library
 from medtasks.leaderboard.view.response_pieces import response_pieces
@@ -253,9 +253,8 @@ def test_pages_say_how_far_reading_is_until_the_results_are_read(
 def test_the_pages_are_those_of_the_static_site(
     server: Server, results: Path, tmp_path: Path
 ) -> None:
-    publish(
-        [results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",)
-    )
+    options = BoardOptions(title="medtasks results", demonstration=True)
+    publish([results], tmp_path / "site", options, figures=("svg",))
     static = {
         path.relative_to(tmp_path / "site").as_posix(): path
         for path in (tmp_path / "site").rglob("*.*")
