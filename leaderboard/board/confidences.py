@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,12 +13,12 @@ from medtasks.metrics.registry import label_of
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.scores import Reliability, ReliabilityBin
 
-from ..rank.comparability import ComparabilityGroups
 from ..schema.plot_data import BoardPlot, ModelReliability
 from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell
 from .columns import board_columns
+from .table_source import TableSource
 from .tables import made_table
 
 _NOTE = (
@@ -36,9 +36,6 @@ _CURVE_NOTE = (
     "The curve of useless confidences is level."
 )
 _EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", signature="")
-
-TableMaker = Callable[[str, str, Sequence[BoardColumn], str], BoardTable]
-"""Makes a table of its name, title, columns and note."""
 
 
 @dataclass
@@ -71,26 +68,21 @@ class _ModelCurve:
         return sum(part.answers for part in self.reliability.bins)
 
 
-def confidence_section(
-    headline: Sequence[BoardColumn],
-    runs: Sequence[ScoredRun],
-    groups: ComparabilityGroups,
-    comparable: TableMaker,
-) -> ConfidenceSection:
+def confidence_section(headline: Sequence[BoardColumn], source: TableSource) -> ConfidenceSection:
     """The tables and plots of one benchmark's confidences, and the models' accuracy by confidence.
 
     They are of the first headline column with confidences, and of the tasks that are compared with
-    its own; ``comparable`` makes a table of comparable scores.
+    its own.
     """
     section = ConfidenceSection()
-    for task, title in _tasks_with_confidences(headline, runs).items():
+    for task, title in _tasks_with_confidences(headline, source.runs).items():
         curves = []
-        for model, run in groups.of(task, ECE).ranked.items():
+        for model, run in source.groups.of(task, ECE).ranked.items():
             reliability = run.entries[task].scores.reliability
             if reliability is not None:
                 curves.append(_ModelCurve(model, run, reliability))
         if curves:
-            _add_task(section, task, title, curves, comparable)
+            _add_task(section, task, title, curves, source)
     return section
 
 
@@ -121,7 +113,7 @@ def _add_task(
     task: str,
     title: str,
     curves: Sequence[_ModelCurve],
-    comparable: TableMaker,
+    source: TableSource,
 ) -> None:
     """Add the tables and plots of one task, and its models' accuracy by confidence."""
     for curve in curves:
@@ -131,7 +123,7 @@ def _add_task(
     suffix = f"-{task}" if title else ""
     subject = f": {title}" if title else ""
     columns = board_columns(Column(task, metric, label_of(metric)) for metric in CONFIDENCE_NAMES)
-    scores = comparable(f"confidence{suffix}", f"Confidence{subject}", columns, _NOTE)
+    scores = source.table(f"confidence{suffix}", f"Confidence{subject}", columns, _NOTE)
     by_bin = made_table(
         f"reliability{suffix}",
         f"Accuracy by confidence{subject}",

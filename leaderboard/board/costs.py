@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from medtasks.benchmarks.layout_parts import HEADLINE
 from medtasks.runs.usage import Usage
@@ -16,7 +17,33 @@ _PLOT_NAMES = ("cost", "score-against-cost", "cost-of-answers")
 """Names of the plot of costs; the first one that no other plot has is taken."""
 
 
-def model_usage(
+@dataclass(frozen=True)
+class CostSection:
+    """What the ranked runs of a benchmark used, and the plots of a score against it."""
+
+    usage: list[ModelUsage] = field(default_factory=list)
+    plots: list[BoardPlot] = field(default_factory=list)
+
+
+def cost_section(
+    headline: Sequence[BoardColumn],
+    rows: Sequence[BoardRow],
+    groups: ComparabilityGroups,
+    prices: Prices,
+    plots: Sequence[BoardPlot],
+) -> CostSection:
+    """What the runs cost that are ranked by the first headline score that is not signed.
+
+    ``rows`` are those of the headline table, ``plots`` the other plots of the board.
+    """
+    for column in headline:
+        if not column.signed:
+            usage = _model_usage(column, rows, groups, prices)
+            return CostSection(usage, list(_cost_plot(column, usage, plots)))
+    return CostSection()
+
+
+def _model_usage(
     column: BoardColumn,
     rows: Sequence[BoardRow],
     groups: ComparabilityGroups,
@@ -35,7 +62,7 @@ def model_usage(
     return reported
 
 
-def cost_plot(
+def _cost_plot(
     column: BoardColumn, usage: Sequence[ModelUsage], plots: Sequence[BoardPlot]
 ) -> Iterator[BoardPlot]:
     """The plot of a score against cost, time or tokens, if any run reports them.

@@ -59,29 +59,37 @@ def media_gain(
     and of ``columns`` those with the first one's metric: in other tasks, and by the first breakdown
     among them.
     """
-    main: dict[str, BoardColumn] = {}
-    for column in headline:
-        if not column.signed and groups.blind_twins(column.task, column.metric):
-            main[column.key] = column
-    if not main:
+    headline_columns = _columns_with_blind_runs(headline, groups)
+    if not headline_columns:
         return MediaGain()
-    first = next(iter(main.values()))
-    parts = _part_columns(first, [column for column in columns if column.key not in main])
-    cells: list[FilledCell] = []
-    for column in (*main.values(), *parts):
-        cells += _gain_cells(benchmark, column, groups)
-    gain_columns = {cell.column.key: cell.column for cell in cells}
-    cells.sort(key=lambda cell: cell.model)
-    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, gain_columns.values())
+    first = headline_columns[0]
+    headline_keys = {column.key for column in headline_columns}
+    further_columns = [column for column in columns if column.key not in headline_keys]
+    part_columns = _part_columns(first, further_columns)
 
-    in_headline = [key for key in gain_columns if key.removesuffix(".gain") in main]
-    in_parts = [key for key in gain_columns if key not in in_headline]
-    gains = MediaGain([table], text_only=_text_only(first, groups))
-    if in_headline:
-        gains.plots.append(_gain_bars(GAINS, GAINS_TITLE, in_headline))
-    if in_parts:
-        gains.plots.append(_gain_bars(f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", in_parts))
-    return gains
+    headline_cells = _gain_cells(benchmark, headline_columns, groups)
+    part_cells = _gain_cells(benchmark, part_columns, groups)
+    headline_gains = _columns_of(headline_cells)
+    part_gains = _columns_of(part_cells)
+    cells = sorted([*headline_cells, *part_cells], key=lambda cell: cell.model)
+    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, (*headline_gains, *part_gains))
+    plots = []
+    if headline_gains:
+        plots.append(_gain_bars(GAINS, GAINS_TITLE, headline_gains))
+    if part_gains:
+        plots.append(_gain_bars(f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", part_gains))
+    return MediaGain([table], plots, _text_only(first, groups))
+
+
+def _columns_with_blind_runs(
+    columns: Sequence[BoardColumn], groups: ComparabilityGroups
+) -> list[BoardColumn]:
+    """The columns in which a ranked model has a blind run, too; not signed scores."""
+    compared = []
+    for column in columns:
+        if not column.signed and groups.blind_twins(column.task, column.metric):
+            compared.append(column)
+    return compared
 
 
 def _part_columns(first: BoardColumn, columns: Iterable[BoardColumn]) -> list[BoardColumn]:
@@ -102,24 +110,36 @@ def _part_columns(first: BoardColumn, columns: Iterable[BoardColumn]) -> list[Bo
 
 
 def _gain_cells(
-    benchmark: Benchmark, column: BoardColumn, groups: ComparabilityGroups
+    benchmark: Benchmark, columns: Sequence[BoardColumn], groups: ComparabilityGroups
 ) -> list[FilledCell]:
-    """Each model's gain in a column."""
-    # a model that does not use the media gains 0
-    update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", **NO_FLOORS}
-    gain_column = column.model_copy(update=update)
+    """Each model's gain in each of the columns."""
     cells = []
-    twins = groups.blind_twins(column.task, column.metric)
-    for model, (seeing, blind) in twins.items():
-        cell = _gain(benchmark, seeing, blind, column)
-        if cell is not None:
-            runs = (seeing.public.key, blind.public.key)
-            cells.append(FilledCell(model, gain_column, cell, runs))
+    for column in columns:
+        gain_column = _gain_column(column)
+        twins = groups.blind_twins(column.task, column.metric)
+        for model, (seeing, blind) in twins.items():
+            cell = _gain(benchmark, seeing, blind, column)
+            if cell is not None:
+                runs = (seeing.public.key, blind.public.key)
+                cells.append(FilledCell(model, gain_column, cell, runs))
     return cells
 
 
-def _gain_bars(name: str, title: str, columns: Sequence[str]) -> BoardPlot:
-    return BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=tuple(columns))
+def _gain_column(column: BoardColumn) -> BoardColumn:
+    """The column of gains in a column's score; it has no floors, because 0 is no gain."""
+    update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", **NO_FLOORS}
+    return column.model_copy(update=update)
+
+
+def _columns_of(cells: Sequence[FilledCell]) -> list[BoardColumn]:
+    """The columns of the cells, each once, in the order of their first cells."""
+    columns = {cell.column.key: cell.column for cell in cells}
+    return list(columns.values())
+
+
+def _gain_bars(name: str, title: str, columns: Sequence[BoardColumn]) -> BoardPlot:
+    keys = tuple(column.key for column in columns)
+    return BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
 
 
 def _gain(

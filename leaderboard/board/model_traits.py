@@ -7,6 +7,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.item_metrics import ErrorRate
@@ -33,11 +34,19 @@ def billions_of(size: str | None) -> float | None:
     return float(match[1]) * _BILLIONS[match[2].upper()]
 
 
-def size_and_type(
+@dataclass(frozen=True)
+class TraitSection:
+    """How scores go with the models' sizes, and their means by type of model."""
+
+    size_correlations: tuple[SizeCorrelation, ...]
+    type_means: tuple[TypeMeans, ...]
+
+
+def trait_section(
     tables: Sequence[BoardTable],
     published: Sequence[Published],
     models: Mapping[str, BoardModel],
-) -> tuple[tuple[SizeCorrelation, ...], tuple[TypeMeans, ...]]:
+) -> TraitSection:
     """How scores go with the models' sizes, and their means by type of model.
 
     Both are of headline scores (those of the first table), of the same metrics in the tasks of a
@@ -55,7 +64,7 @@ def size_and_type(
         for table, printed in _published_sizes(column, published).items():
             of_papers += _size_correlation(column, table, printed)
         means += _type_means(column, scores)
-    return (*of_runs, *of_papers), tuple(means)
+    return TraitSection((*of_runs, *of_papers), tuple(means))
 
 
 def _compared_columns(

@@ -3,92 +3,123 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from medtasks.catalog.board_layout import Column, Plot
 
-from ..rank.comparability import ComparabilityGroups
 from ..schema.plot_data import BoardPlot
 from ..schema.score_tables import BoardColumn, BoardTable
-from ..verify.scored_run import ScoredRun
-from .columns import board_columns, held_chance
+from .columns import held_chance
+from .table_source import TableSource
 
-Columns = tuple[BoardColumn, ...]
+
+@dataclass(frozen=True)
+class FilledPlot:
+    """A plot with data; ``own_table`` has its numbers if no other table has all of its columns."""
+
+    plot: BoardPlot
+    own_table: BoardTable | None
+
+
+@dataclass(frozen=True)
+class _PlottedColumns:
+    """The columns of a plot; in a paired plot, each is plotted against its counterpart."""
+
+    columns: Sequence[BoardColumn]
+    counterparts: Sequence[BoardColumn] = ()
+
+    @property
+    def every_column(self) -> tuple[BoardColumn, ...]:
+        return (*self.columns, *self.counterparts)
 
 
 def board_plot(
-    plot: Plot,
+    layout_plot: Plot,
     data_tasks: Collection[str] | None,
-    runs: Sequence[ScoredRun],
-    groups: ComparabilityGroups,
-    tables: list[BoardTable],
-    comparable: Callable[[str, str, Columns], BoardTable],
-) -> BoardPlot | None:
-    """The plot, or None if there are no data for it.
+    source: TableSource,
+    tables: Sequence[BoardTable],
+) -> FilledPlot | None:
+    """A plot of a layout, filled; None if there are no data for it.
 
     Args:
-        plot: the plot of the layout.
+        layout_plot: the plot of the layout.
         data_tasks: for a plot of other data than scores, the tasks that have such data.
-        runs: the runs of the board.
-        groups: their comparability groups.
-        tables: the benchmark's tables. If none has the plot's columns, one is added.
-        comparable: makes a table of comparable scores of its name, title and columns.
+        source: what tables are made from.
+        tables: the tables of the benchmark, one of which may have the plot's columns.
     """
-    columns = board_columns(plot.columns, runs, groups)
-    against = board_columns(plot.against, runs, groups)
-    if data_tasks is None:
-        columns, against = _valued_columns(plot, columns, against, comparable)
-    else:
-        columns = tuple(column for column in columns if column.task in data_tasks)
-    if not columns:
-        return None
-    every_column = (*columns, *against)
-    table = _table_with(every_column, tables)
-    if table is None:
-        table = comparable(_unused_name(plot.name, tables), plot.title, every_column)
-        tables.append(table)
-    chance = None
-    if plot.chance:
-        whole_task = Column(columns[0].task, columns[0].metric, label="")
-        chance = held_chance(runs, whole_task)
-    return BoardPlot(
-        name=plot.name,
-        title=plot.title,
-        kind=plot.kind,
-        table=table.name,
-        columns=tuple(column.key for column in columns),
-        against=tuple(column.key for column in against),
-        ranks=plot.ranks,
-        chance=chance,
-        note=plot.note,
+    plotted = _PlottedColumns(
+        source.columns(layout_plot.columns), source.columns(layout_plot.against)
     )
+    if data_tasks is None:
+        plotted = _with_values(plotted, layout_plot, source)
+    else:
+        plotted = _of_tasks(plotted, data_tasks)
+    if not plotted.columns:
+        return None
+    own_table = None
+    table = _table_with(plotted.every_column, tables)
+    if table is None:
+        name = _unused_name(layout_plot.name, tables)
+        own_table = table = source.table(name, layout_plot.title, plotted.every_column)
+    plot = BoardPlot(
+        name=layout_plot.name,
+        title=layout_plot.title,
+        kind=layout_plot.kind,
+        table=table.name,
+        columns=tuple(column.key for column in plotted.columns),
+        against=tuple(column.key for column in plotted.counterparts),
+        ranks=layout_plot.ranks,
+        chance=_chance_line(layout_plot, plotted.columns[0], source),
+        note=layout_plot.note,
+    )
+    return FilledPlot(plot, own_table)
 
 
-def _valued_columns(
-    plot: Plot,
-    columns: Columns,
-    against: Columns,
-    comparable: Callable[[str, str, Columns], BoardTable],
-) -> tuple[Columns, Columns]:
-    """The columns with a value in some row, of a paired plot those with values on both sides."""
+def _chance_line(layout_plot: Plot, column: BoardColumn, source: TableSource) -> float | None:
+    """The score of guessing in the whole task of a column, if the plot shows it."""
+    if not layout_plot.chance:
+        return None
+    whole_task = Column(column.task, column.metric, label="")
+    return held_chance(source.runs, whole_task)
+
+
+def _of_tasks(plotted: _PlottedColumns, tasks: Collection[str]) -> _PlottedColumns:
+    """The plotted columns of these tasks, with all counterparts."""
+    columns = [column for column in plotted.columns if column.task in tasks]
+    return _PlottedColumns(columns, plotted.counterparts)
+
+
+def _with_values(
+    plotted: _PlottedColumns, layout_plot: Plot, source: TableSource
+) -> _PlottedColumns:
+    """The plotted columns with a value; of a paired plot, those whose counterpart has one, too."""
+    table = source.table(layout_plot.name, layout_plot.title, plotted.every_column)
+    models_with_value = _count_values(table)
+    # a rank is one among several
+    fewest = 2 if layout_plot.ranks else 1
+    if not plotted.counterparts:
+        columns = [column for column in plotted.columns if models_with_value[column.key] >= fewest]
+        return _PlottedColumns(columns)
+    columns, counterparts = [], []
+    for column, counterpart in zip(plotted.columns, plotted.counterparts, strict=True):
+        if min(models_with_value[column.key], models_with_value[counterpart.key]) >= fewest:
+            columns.append(column)
+            counterparts.append(counterpart)
+    return _PlottedColumns(columns, counterparts)
+
+
+def _count_values(table: BoardTable) -> Counter[str]:
+    """The number of comparable rows with a value, by column key."""
     counts: Counter[str] = Counter()
-    for row in comparable(plot.name, plot.title, (*columns, *against)).rows:
+    for row in table.rows:
         for key, cell in row.cells.items():
             if cell.value is not None:
                 counts[key] += 1
-    # a rank is one among several
-    least = 2 if plot.ranks else 1
-    if not against:
-        return tuple(column for column in columns if counts[column.key] >= least), ()
-    kept, kept_against = [], []
-    for column, counterpart in zip(columns, against, strict=True):
-        if counts[column.key] >= least and counts[counterpart.key] >= least:
-            kept.append(column)
-            kept_against.append(counterpart)
-    return tuple(kept), tuple(kept_against)
+    return counts
 
 
-def _table_with(columns: Columns, tables: Sequence[BoardTable]) -> BoardTable | None:
+def _table_with(columns: Sequence[BoardColumn], tables: Sequence[BoardTable]) -> BoardTable | None:
     """The first table that has all of the columns; None without one."""
     keys = {column.key for column in columns}
     for table in tables:

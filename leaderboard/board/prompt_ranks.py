@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from medtasks.runs.signature import changed_signature
@@ -23,12 +24,20 @@ Ranks = Mapping[int, Mapping[str, int]]
 """The ranks of models under each prompt, by its number."""
 
 
-def prompt_ranks(
-    columns: Sequence[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
-) -> tuple[list[BoardTable], PromptOrder | None]:
-    """The ranks under each prompt of the first task with several, and how they differ.
+@dataclass(frozen=True)
+class PromptSection:
+    """What a benchmark's board shows of the prompts of one task."""
 
-    Nothing without two models.
+    tables: list[BoardTable] = field(default_factory=list)
+    order: PromptOrder | None = None
+
+
+def prompt_section(
+    columns: Sequence[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
+) -> PromptSection:
+    """The ranks of models under each prompt of the first task with several, and how they differ.
+
+    Empty unless two models are ranked under all of the prompts.
     """
     whole_tasks = [column for column in columns if column.breakdown is None]
     by_prompt = _columns_by_prompt(whole_tasks)
@@ -40,11 +49,11 @@ def prompt_ranks(
     ranks = {number: _ranks_of(ranking) for number, ranking in rankings.items()}
     models = _models_under_all(ranks)
     if len(models) < 2:
-        return [], None
+        return PromptSection()
     task = next(iter(by_prompt.values())).task
     over_all = next(column for column in whole_tasks if column.task == task)
     table = _rank_table([ranking_of(over_all), *rankings.values()])
-    return [table], _prompt_order(task, models, ranks)
+    return PromptSection([table], _prompt_order(task, models, ranks))
 
 
 def _rank_table(rankings: Iterable[Ranking | None]) -> BoardTable:
