@@ -6,9 +6,8 @@ use `medtasks.api`. ``__init__.pyi`` has the types.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
-
-__version__ = "0.1.0"
 
 _MODULE_OF = {
     "ExportableBoard": "boards",
@@ -31,12 +30,22 @@ __all__ = ["__version__", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `medtasks.python_api`, imported when it is first used: every command imports this
-    module.
+    """``__version__``, or a name of `medtasks.python_api`: looked up when it is first used, since
+    every command imports this module.
     """
+    if name == "__version__":
+        return _installed_version()
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     module = import_module(f"medtasks.python_api.{_MODULE_OF[name]}")
     return getattr(module, name)
+
+
+@cache
+def _installed_version() -> str:
+    """The version that this package was installed as; pyproject.toml derives it from git's tags."""
+    from importlib.metadata import version
+
+    return version("medtasks")
