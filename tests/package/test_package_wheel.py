@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,19 @@ def test_the_wheel_holds_every_file_of_the_packages_under_one_import_name(wheel:
         expected = {(target / path.relative_to(REPOSITORY / name)).as_posix() for path in files}
         assert len(expected) > 20
         assert expected <= held, sorted(expected - held)
+
+
+def test_without_an_address_of_the_repository_the_index_page_has_no_relative_links(
+    wheel: Path,
+) -> None:
+    metadata = zipfile.Path(wheel, f"{wheel.name.split('-py3')[0]}.dist-info/METADATA").read_text()
+    page = metadata.partition("\n\n")[2]
+    assert "**Reproducible.** Each score carries a signature" in page
+    assert "[lmms-eval](https://github.com/EvolvingLMMs-Lab/lmms-eval)" in page
+    assert "any of the harness's back-ends." in page
+    assert "board.png" not in page
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", page) == []
+    assert "Project-URL" not in metadata
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,10 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
 ) -> None:
     imported = fresh.run("-c", "import medtasks; print(medtasks.__file__)").stdout.strip()
     assert imported == str(fresh.site / "medtasks" / "__init__.py")  # not the checkout's
+    # a tree without tags has the fallback version of pyproject.toml
+    assert re.fullmatch(
+        r"medtasks 0\.\d+\.\d+\.dev0\n", fresh.run("-m", "medtasks", "--version").stdout
+    )
     before, ours = fresh.files(), fresh.listed()
     source = write_package(tmp_path / "source")
     build = [
