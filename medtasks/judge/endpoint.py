@@ -99,14 +99,15 @@ class Endpoint:
         types, which takes half a millisecond, and refuses lone surrogates. Its model of the reply
         is not checked either, and has no place for what other servers answer.
         """
-        import httpx2
         import openai
+
+        from medtasks.judge.http_library import http
 
         headers: dict[str, str | openai.Omit] = {"Accept-Encoding": "identity"}
         if self._key is None:
             headers["Authorization"] = openai.omit
         return await client.post(
-            "/chat/completions", cast_to=httpx2.Response, content=body, options={"headers": headers}
+            "/chat/completions", cast_to=http.Response, content=body, options={"headers": headers}
         )
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:

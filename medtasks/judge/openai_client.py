@@ -9,10 +9,10 @@ import ssl
 from typing import Any
 
 import certifi
-import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient, DefaultAsyncHttpxClient, Omit
 
 from medtasks.core.errors import UsageError
+from medtasks.judge.http_library import http
 from medtasks.judge.reply import LARGEST_REPLY, ReplyTooLarge
 from medtasks.judge.settings import JudgeSettings
 
@@ -38,7 +38,7 @@ class BoundedHttpClient(DefaultAioHttpClient):
     openai's client reads the body of an error to its end, however long it is.
     """
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def send(self, request: http.Request, **options: Any) -> http.Response:
         """The reply with its body, which is unpacked.
 
         Raises:
@@ -54,10 +54,10 @@ class BoundedHttpClient(DefaultAioHttpClient):
         headers.pop("Content-Encoding", None)
         # its charset may be a codec that fails, or that unpacks
         headers.pop("Content-Type", None)
-        return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+        return http.Response(response.status_code, headers=headers, content=body, request=request)
 
 
-async def _bounded_body(response: httpx2.Response) -> bytes:
+async def _bounded_body(response: http.Response) -> bytes:
     body = bytearray()
     async for block in response.aiter_bytes():
         body += block
@@ -81,7 +81,7 @@ def chat_client(settings: JudgeSettings, key: str | None, proxy: str | None) -> 
             proxy=proxy,
             trust_env=False,
             timeout=None,
-            limits=httpx2.Limits(max_connections=settings.in_flight, keepalive_expiry=IDLE),
+            limits=http.Limits(max_connections=settings.in_flight, keepalive_expiry=IDLE),
             # a redirect would send the prompts to an address that the user did not name
             follow_redirects=False,
         )
@@ -92,7 +92,7 @@ def chat_client(settings: JudgeSettings, key: str | None, proxy: str | None) -> 
             max_retries=0,
             http_client=http_client,
         )
-    except httpx2.InvalidURL as error:
+    except http.InvalidURL as error:
         raise UsageError(
             f"the judge's base_url {settings.base_url!r} or its proxy cannot be used ({error}); "
             "give an address such as http://127.0.0.1:8000/v1."
