@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.core.errors import UsageError, first_line
+from medtasks.core.extras import needs
 
 # both make Ray print warnings
 _SWITCHED_OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
@@ -17,12 +18,8 @@ def started_ray(address: str | None) -> Any:
     """Ray, connected to the cluster at ``address``, or else started on this machine."""
     for name in _SWITCHED_OFF:
         os.environ.setdefault(name, "0")
-    try:
+    with needs("ray", "medtasks_ray"):
         import ray
-    except ImportError as error:
-        raise UsageError(
-            f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'."
-        ) from None
     own_cluster = {"include_dashboard": False} if address is None else {}
     try:
         _try_to_connect(address or "")

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.extras import needs
 from medtasks.core.schema import first_problem
 from medtasks.harness.model_facts import adapter_facts, fingerprint_of
 
@@ -66,13 +67,8 @@ def number_of_gpus(engine: Mapping[str, Any]) -> int:
 
 def _imported_engine() -> Any:
     """The class of vLLM's offline engine."""
-    try:
+    with needs("vllm", "medtasks_vllm"):
         from vllm import LLM
-    except ImportError as error:
-        raise UsageError(
-            f"vLLM cannot be imported ({first_line(error)}), expected what "
-            "pip install 'medtasks[vllm]' installs."
-        ) from error
     return LLM
 
 

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line
 from medtasks.core.settings import current_settings
-from medtasks.harness.our_back_ends import BACK_ENDS
+from medtasks.harness.our_back_ends import BACK_ENDS, require_packages_of
 from medtasks.runs.replies import Reply
 
 from ._base import MedtasksAdapter
@@ -49,7 +49,12 @@ After 60, Ray would end the process itself, without a message that says how to g
 
 
 def _engine(name: str) -> Any:
-    """The class of the back-end ``name``, one of ours or the path of a class."""
+    """The class of the back-end ``name``, one of ours or the path of a class.
+
+    Raises:
+        MissingExtraError: packages of a back-end of ours are not installed.
+    """
+    require_packages_of(f"medtasks_{name}")
     try:
         module, _, kind = ENGINES.get(str(name), str(name)).rpartition(".")
         return getattr(import_module(module), kind)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.core.errors import DataError, UsageError
+from medtasks.core.extras import needs
 from medtasks.core.replacement import recover_directory, replace_directory, temporary_beside
 from medtasks.scoring.run_folder import contents_hash
 
@@ -98,7 +99,8 @@ def _write_files(board: Board, site: Path, samples: SampleText, formats: Sequenc
     """Write figures, pages, exports and assets to the empty directory ``site``."""
     figures: Files = {}
     if formats:
-        from .figures.draw import draw_all  # matplotlib takes a second to import
+        with needs("figures", "drawing figures as files"):
+            from .figures.draw import draw_all  # matplotlib takes a second to import
 
         figures = draw_all(board, site, formats)
     for name, make in site_files(board, figures, samples).items():

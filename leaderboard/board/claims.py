@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import yaml
 
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
+from medtasks.core.extras import needs
 from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
 from medtasks.judge.families import family_of
@@ -48,9 +49,9 @@ def read_claims(repositories: Sequence[str]) -> list[Claim]:
 
 def _claimed_scores(file: Path) -> list[EvalResultEntry]:
     """The scores in a file of the hub's format; a `DataError` names what is wrong."""
-    from huggingface_hub import (  # slow to import, and few boards have claims
-        parse_eval_result_entries,
-    )
+    with needs("hub", "--claimed"):
+        # slow to import, and few boards have claims
+        from huggingface_hub import parse_eval_result_entries
 
     with reading(file, "check the path"):
         content = read_regular(file)

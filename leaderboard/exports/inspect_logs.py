@@ -13,6 +13,7 @@ from typing import Any
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line, machine_fault
+from medtasks.core.extras import needs
 from medtasks.core.files import require_clock
 from medtasks.core.replacement import temporary_beside
 from medtasks.runs.find import no_run
@@ -28,8 +29,6 @@ from ..verify.model_identity import model_name
 from ..verify.scored_run import scored_run
 from .inspect_log_content import Pictures, log_content
 
-INSTALL = 'pip install "medtasks[inspect]"'
-
 
 def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], list[str]]:
     """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and
@@ -42,12 +41,8 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         UsageError: Inspect is not installed, ``out`` exists, or there is no run.
         MedtasksError: a run cannot be read, or Inspect does not write its log.
     """
-    try:
+    with needs("inspect", "exporting logs of Inspect"):
         import inspect_ai.log  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}"
-        ) from error
     if out.exists():
         raise UsageError(
             f"{out}: exists already; logs are never overwritten, choose another directory."

@@ -12,6 +12,7 @@ from pathlib import Path
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
+from medtasks.core.extras import needs
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import RunFolder, read_manifest
@@ -158,7 +159,8 @@ def _viewed_runs(
 
 def _drawn(board: Board, figure: Figure, kind: str) -> bytes:
     """A figure as a file of the format ``kind``."""
-    from ..figures.draw import draw  # matplotlib takes a second to import
+    with needs("figures", "drawing figures as files"):
+        from ..figures.draw import draw  # matplotlib takes a second to import
 
     with _DRAWING:
         return draw(board, figure, (kind,))[kind]

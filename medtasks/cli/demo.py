@@ -19,6 +19,7 @@ from medtasks.catalog.contents import task_packages
 from medtasks.cli.console import progress, table, write
 from medtasks.cli.help import PlainCommand
 from medtasks.core.cache import cache_root
+from medtasks.core.extras import require
 from medtasks.core.settings import using
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def demo(
     Example:
         medtasks demo --out medtasks-demo
     """
+    require("vlm", "medtasks demo")
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     _write_filled(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, entry_points, requires, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Annotated, NamedTuple
 
 import typer
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from rich.console import Console
 
@@ -20,12 +19,31 @@ from medtasks.cli.console import table, write_json
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json
 from medtasks.core.errors import MedtasksError, NotPreparedError
+from medtasks.core.extras import install_line, problems_of, versions_of
 from medtasks.core.text import counted
 from medtasks.data.prepared import counted as counted_rows
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.data.store import open_prepared
 
 app = typer.Typer()
+
+
+class ShownPackage(NamedTuple):
+    """A package of an extra, and what it is for."""
+
+    name: str
+    extra: str
+    purpose: str
+
+
+_SHOWN_PACKAGES = (
+    ShownPackage("lmms-eval", "harness", "running models"),
+    ShownPackage("torch", "vlm", "medtasks_vlm"),
+    ShownPackage("transformers", "vlm", "medtasks_vlm"),
+    ShownPackage("bert-score", "learned", "learned metrics"),
+    ShownPackage("av", "video", "videos"),
+    ShownPackage("matplotlib", "figures", "figures as files"),
+)
 
 
 class Check(NamedTuple):
@@ -44,7 +62,8 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check the installation; exits with 1 if lmms-eval cannot run our tasks or load the back-end.
+    """Check the installation; exits with 1 if the lmms-eval here cannot run our tasks, or a --model
+    cannot be loaded.
 
     Examples:
         medtasks doctor
@@ -67,27 +86,28 @@ def doctor(
 
 
 def _installed() -> Iterator[Check]:
-    """lmms-eval, with the hook by which it finds our tasks, and what runs and scores models."""
-    requirements = [Requirement(line) for line in requires("medtasks") or ()]
-    required = {requirement.name: requirement.specifier for requirement in requirements}
-    for name in ("lmms-eval", "torch", "transformers", "bert-score"):
-        yield _installed_package(name, required[name])
+    """The main packages of the extras, and the hook by which lmms-eval finds our tasks."""
+    for package in _SHOWN_PACKAGES:
+        yield _installed_package(package)
     yield _task_hook()
 
 
-def _installed_package(name: str, required: SpecifierSet) -> Check:
-    """Whether a package is installed in a version that ours requires."""
-    fix = f'pip install "{name}{required}"'
+def _installed_package(package: ShownPackage) -> Check:
+    """Whether a package is installed in a version that its extra requires.
+
+    Only lmms-eval in another version is broken: it is there to run models, and cannot run our
+    tasks.
+    """
+    name, fix = package.name, install_line(package.extra)
+    required = versions_of(package.extra).get(name, SpecifierSet())
     try:
         installed = version(name)
     except PackageNotFoundError:
-        if name == "bert-score":
-            learned = 'pip install "medtasks[learned]"'
-            return Check(name, "optional", "absent (learned metrics)", learned)
-        return Check(name, "broken", "absent", fix)
+        return Check(name, "optional", f"absent ({package.purpose})", fix)
     if required.contains(installed, prereleases=True):
         return Check(name, "ok", installed)
-    return Check(name, "broken", f"{installed}, expected {required}", fix)
+    state = "broken" if name == "lmms-eval" else "optional"
+    return Check(name, state, f"{installed}, expected {required} ({package.purpose})", fix)
 
 
 def _task_hook() -> Check:
@@ -145,6 +165,8 @@ def _back_ends(models: Sequence[str]) -> Iterator[Check]:
     """Whether back-ends can be imported: these, which must, or else the common ones."""
     from medtasks.harness.backends import COMMON, lacks
 
+    if not models and problems_of("harness"):
+        return  # the row of lmms-eval says so
     # the output of imports is dropped, but not this
     with Console(file=sys.stderr).status("importing back-ends"):
         lack_of_back_end = lacks(models or COMMON)

@@ -10,6 +10,7 @@ import typer
 from medtasks.cli.console import progress, write
 from medtasks.cli.help import PlainCommand, PlainGroup
 from medtasks.cli.options import Results
+from medtasks.core.extras import needs
 from medtasks.core.replacement import replaced
 from medtasks.core.text import counted, printable
 
@@ -52,7 +53,8 @@ def hub(
     Example:
         medtasks export hub results/MODEL --model OWNER/NAME --push
     """
-    from medtasks.leaderboard.exports.hub import hub_files, push, write_hub_files
+    with needs("hub", "medtasks export hub"):
+        from medtasks.leaderboard.exports.hub import hub_files, push, write_hub_files
 
     with progress("reading results"):
         files, refused = hub_files(results, model, source_url=source_url)
@@ -73,7 +75,8 @@ def benchmark(
     Example:
         medtasks export benchmark med_cmr
     """
-    from medtasks.leaderboard.exports.hub import benchmark_file
+    with needs("hub", "medtasks export benchmark"):
+        from medtasks.leaderboard.exports.hub import benchmark_file
 
     content = benchmark_file(name)
     with replaced(out) as partial:

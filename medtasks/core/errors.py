@@ -43,6 +43,12 @@ class UsageError(MedtasksError):
     """The command or call cannot work as given (unknown task, option out of range); exit code 2."""
 
 
+class MissingExtraError(UsageError):
+    """A package of one of our extras is absent or has another version; the message has the
+    ``pip install`` command.
+    """
+
+
 class DataError(MedtasksError):
     """Source data violate their format; the message names file, line and field."""
 

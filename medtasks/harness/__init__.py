@@ -17,6 +17,7 @@ from typing import Any
 
 import medtasks
 from medtasks.core.errors import HarnessError, errors_raised
+from medtasks.core.extras import needs
 from medtasks.harness.evaluator import wrap_evaluator
 from medtasks.harness.our_back_ends import BACK_ENDS
 from medtasks.harness.task_index import step_aside, watch_task_manager
@@ -85,10 +86,14 @@ def run_tasks(
     """Evaluate ``tasks`` (all ours) with the harness in this process; return the result directory.
 
     ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or identify it.
+
+    Raises:
+        MissingExtraError: lmms-eval or a package of the back-end is not installed.
     """
-    from lmms_eval import evaluator
-    from lmms_eval.loggers import EvaluationTracker
-    from lmms_eval.tasks import TaskManager
+    with needs("harness", "running a model"):
+        from lmms_eval import evaluator
+        from lmms_eval.loggers import EvaluationTracker
+        from lmms_eval.tasks import TaskManager
 
     wrap_evaluator()
     with errors_raised():

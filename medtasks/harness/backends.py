@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medtasks.core.errors import first_line
+from medtasks.core.extras import install_line, problems_of, words_for
 from medtasks.core.schema import suggestion
+
+from .our_back_ends import EXTRAS
 
 COMMON = (
     "medtasks_vlm",
@@ -30,7 +33,6 @@ _NEEDED_WHEN_RUN = {
     "qwen2_vl": "qwen_vl_utils",
     "qwen2_5_vl": "qwen_vl_utils",
     "qwen3_vl": "qwen_vl_utils",
-    "medtasks_vllm": "vllm",
     "vllm": "vllm",
     "vllm_generate": "vllm",
 }
@@ -48,6 +50,10 @@ class Lack(NamedTuple):
 
 def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
     """The reason why the back-end ``model`` cannot be used; None if it can be imported and run."""
+    extra = EXTRAS.get(model, "harness")
+    problems = problems_of(extra)
+    if problems:
+        return Lack(words_for(problems), install_line(extra))
     from lmms_eval.models import MODEL_REGISTRY_V2, list_available_models
 
     names = list_available_models(include_aliases=True)

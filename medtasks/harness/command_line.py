@@ -20,12 +20,14 @@ from typing import Any
 
 from medtasks.catalog.contents import task_files
 from medtasks.core.errors import UsageError, reading
+from medtasks.core.extras import require
 from medtasks.core.schema import suggestion
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
 from medtasks.core.yaml_files import MarkedLoader, read_yaml
 
 from .options import REASONING_TAGS, refuse_incomplete, refuse_options
+from .our_back_ends import require_packages_of
 
 _LISTINGS = ("list", "list_groups", "list_tags", "list_subtasks")
 _FLAGS = (
@@ -179,8 +181,8 @@ def check_command(arguments: Sequence[str]) -> list[str]:
     """Check the arguments of ``lmms-eval``; return the tasks of medtasks that they select.
 
     Raises:
-        UsageError: a task does not exist, a file of ``--include_path`` cannot be read, or a command
-            with our tasks has options that cannot work.
+        UsageError: a task does not exist, a file of ``--include_path`` cannot be read, packages of
+            our back-end are absent, or a command with our tasks has options that cannot work.
     """
     selected: list[str] = []
     for command in read_commands(arguments):
@@ -189,6 +191,7 @@ def check_command(arguments: Sequence[str]) -> list[str]:
         missing = command.missing
         if missing:
             raise _no_such_task(missing[0])
+        require_packages_of(command.options["model"])
         if command.ours and not command.options["power_analysis"]:
             refuse_incomplete(command.options)
             refuse_options(command.options, command.ours)
@@ -220,6 +223,7 @@ def run_harness(arguments: Sequence[str]) -> None:
             "no tasks; give lmms-eval's options, such as `--model MODEL --tasks NAME` "
             "(`medtasks list` prints the names)."
         )
+    require("harness", "medtasks run")
     _announce(check_command(arguments), version("lmms-eval"))
     sys.argv = ["lmms-eval", *arguments]  # the harness reads it in several places
     from lmms_eval.__main__ import cli_evaluate

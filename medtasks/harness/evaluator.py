@@ -21,7 +21,7 @@ from medtasks.core.errors import (
     interrupts_arrive,
 )
 from medtasks.core.settings import current_settings, stopped
-from medtasks.harness.our_back_ends import BACK_ENDS
+from medtasks.harness.our_back_ends import BACK_ENDS, require_packages_of
 
 _WRAPPED = "__medtasks__"
 """Attribute of the evaluator's module once its functions are wrapped."""
@@ -64,6 +64,7 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
     token = _ARGUMENTS.set(asked)
     try:
         with interrupts_arrive():
+            require_packages_of(asked["model"])
             if ours:
                 _check(asked, ours)
             return original(*call.args, **call.kwargs)

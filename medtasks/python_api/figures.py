@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medtasks.core.errors import UsageError
+from medtasks.core.extras import needs
 from medtasks.core.replacement import replaced
 from medtasks.core.text import first_names
 from medtasks.leaderboard.figures.figure import Figure
@@ -25,7 +26,10 @@ class Picture:
 
     def draw(self, kind: str) -> bytes:
         """The content of a file in a format: svg, png or pdf."""
-        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+        with needs("figures", "drawing figures as files"):
+            from medtasks.leaderboard.figures.draw import (
+                draw,  # matplotlib takes a second to import
+            )
 
         content: bytes = draw(self._board, self._figure, (kind,))[kind]
         return content

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.cache import RecentlyUsed
-from medtasks.core.errors import MediaError
+from medtasks.core.errors import MediaError, MissingExtraError
 from medtasks.core.files import MAX_PIXELS, file_sha256, file_state
 from medtasks.data.media.frame_geometry import frame_as_rgb, turn_of, with_square_pixels
 from medtasks.data.media.images import (
@@ -101,7 +101,7 @@ class VideoReader:
             if is_behind or (keyframe is not None and keyframe > (self._position or 0)):
                 self._jump(pts, keyframe, threads)
             return self._decode_until(pts)
-        except MediaError:
+        except (MediaError, MissingExtraError):
             self.close()
             raise
         except Exception as error:  # as in `read_index`

@@ -10,7 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.errors import MediaError
+from medtasks.core.errors import MediaError, MissingExtraError
+from medtasks.core.extras import needs
 from medtasks.core.files import MAX_PIXELS, check_regular
 from medtasks.core.text import one_line
 from medtasks.data.media.formats import HEAD, foreign_video
@@ -69,8 +70,13 @@ class VideoIndex:
 
 
 def open_container(path: Path) -> Any:
-    """The file as PyAV's container; metadata may be in any encoding."""
-    import av
+    """The file as PyAV's container; metadata may be in any encoding.
+
+    Raises:
+        MissingExtraError: PyAV is not installed.
+    """
+    with needs("video", "reading videos"):
+        import av
 
     check_regular(path)
     # torchvision may have PyAV pass on FFmpeg's messages: a decoding thread then waits for Python's
@@ -92,11 +98,12 @@ def read_index(path: Path) -> VideoIndex:
     Raises:
         MediaError: the file is not a video that can be read, or its frames have no distinct
             timestamps of their own: their order would be a guess.
+        MissingExtraError: PyAV is not installed.
     """
     try:
         with open_container(path) as container:
             return _index_of_container(path, container)
-    except MediaError:
+    except (MediaError, MissingExtraError):
         raise
     except Exception as error:  # PyAV raises errors of many kinds on damaged bytes
         raise _unreadable(path, error) from error

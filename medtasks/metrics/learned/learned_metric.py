@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.core.errors import MedtasksError
+from medtasks.core.extras import install_line
 from medtasks.core.settings import current_settings
 from medtasks.core.text import well_formed
 from medtasks.metrics.base import (
@@ -64,7 +65,7 @@ class LearnedMetric(MeanMetric):
         for package in self.packages:
             if importlib.util.find_spec(package) is None:
                 name = package.replace("_", "-")
-                return f"the package {name} is not installed; run `pip install 'medtasks[learned]'`"
+                return f"the package {name} is not installed: {install_line('learned')}"
         try:
             self._checkpoint()
         except MetricUnavailableError as error:

@@ -100,9 +100,7 @@ def test_absent_package_is_a_reason_with_a_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, "bert_score", None)
     reason = BertScore(str(roberta), 2).unavailable()
-    assert (
-        reason == "the package bert-score is not installed; run `pip install 'medtasks[learned]'`"
-    )
+    assert reason == 'the package bert-score is not installed: pip install "medtasks[learned]"'
 
 
 @pytest.mark.parametrize("gone", ["config.json", "tokenizer.json", "model.safetensors"])
