@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from medtasks.answers.alert_state import AlertStateFilter as AlertStateFilter
 from medtasks.answers.answerability import AnswerabilityFilter as AnswerabilityFilter
+from medtasks.answers.closed_answer import ClosedAnswerFilter as ClosedAnswerFilter
 from medtasks.answers.markup import AnswerTextFilter as AnswerTextFilter
 from medtasks.answers.option_letter import OptionLetterFilter as OptionLetterFilter
 from medtasks.answers.reasoned_answer import ReasonedAnswerFilter as ReasonedAnswerFilter
@@ -17,6 +18,7 @@ _KINDS = (
     AlertStateFilter,
     AnswerTextFilter,
     AnswerabilityFilter,
+    ClosedAnswerFilter,
     LastStageOptionFilter,
     OptionLetterFilter,
     ReasonedAnswerFilter,

@@ -88,6 +88,21 @@ class Publication:
 
 
 @dataclass(frozen=True)
+class LocalFiles:
+    """Files of this machine, which are prepared when their benchmark is first used.
+
+    Args:
+        rows: the file of rows.
+        media: the directory of the pictures that rows name.
+        state: a hash of everything that the records depend on, pictures excepted.
+    """
+
+    rows: Path
+    media: Path
+    state: Callable[[], str]
+
+
+@dataclass(frozen=True)
 class DataSource:
     """How a release becomes records, and records become documents.
 
@@ -99,6 +114,7 @@ class DataSource:
             record's ``answer``.
         hub: the release's dataset on the Hugging Face hub, then the files to fetch (patterns), for
             ``--source hub``.
+        local: the files of a benchmark folder, which need no command.
         command: replaces the generic ``medtasks prepare`` command.
         mini: writes a source directory of miniature data.
         prepare_mini: prepares that source directory into a second directory; by default with
@@ -113,6 +129,7 @@ class DataSource:
     read: Callable[[Any], Iterable[Record]] | None = None
     documents: Callable[[Any], list[Document]] = one_document
     hub: tuple[str, ...] = ()
+    local: LocalFiles | None = None
     command: PrepareCommand | None = None
     mini: Callable[[Path], None] | None = None
     prepare_mini: Callable[[Path, Path], object] | None = None

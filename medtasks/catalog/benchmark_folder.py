@@ -243,9 +243,14 @@ class BenchmarkFolder:
         return tuple(f"{self.name}/{prompt}" for prompt in self.file.prompt)
 
     @property
-    def rubric(self) -> Path | None:
-        """The rubric's file, if there is one."""
-        return None if self.file.rubric is None else self.path / self.file.rubric
+    def rubrics(self) -> dict[str, Path]:
+        """The rubric's file by its name: that of the file, after the benchmark's name."""
+        file = self.file.rubric
+        if file is None:
+            return {}
+        stem = Path(file).stem
+        name = stem if stem.startswith(f"{self.name}_") else f"{self.name}_{stem}"
+        return {name: self.path / file}
 
     @property
     def row_columns(self) -> dict[Keys, str]:

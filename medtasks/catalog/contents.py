@@ -18,19 +18,35 @@ Functions decorated with `once` return benchmarks, filters and metrics (``regist
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import medtasks
 from medtasks.catalog.installed_packages import find_packages
 from medtasks.catalog.task_package import LeftOut, TaskPackage
 from medtasks.core.errors import first_line
 
-once = functools.cache
-"""Computes a function once per process for the same arguments, which must be hashable; errors are
-not kept.
-"""
+R = TypeVar("R")
+
+_KEPT: list[functools._lru_cache_wrapper[Any]] = []
+"""The functions whose results are kept."""
+
+
+def once(function: Callable[..., R]) -> functools._lru_cache_wrapper[R]:
+    """Computes a function once per process for the same arguments, which must be hashable; errors
+    are not kept.
+    """
+    kept = functools.cache(function)
+    _KEPT.append(kept)
+    return kept
+
+
+def forget_packages() -> None:
+    """Look for packages, and read them, again: the benchmark folders in use have changed."""
+    for kept in _KEPT:
+        kept.cache_clear()
 
 
 @once

@@ -1,4 +1,6 @@
-"""Which installed packages have tasks: found by their entry points, without importing their code."""
+"""Which packages have tasks: installed ones, found by their entry points without importing their
+code, and benchmark folders.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import medtasks.templates
+from medtasks.catalog.folders_in_use import folder_packages
 from medtasks.catalog.task_package import OURS, LeftOut, TaskPackage
 from medtasks.core.findings import Place
 
@@ -21,8 +24,8 @@ SHARED = ("medtasks.answers", "medtasks.metrics.registry")
 
 
 def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
-    """Ours, then every usable installed package in the order of installation; and what is left
-    out.
+    """Ours, then every usable installed package in the order of installation, then benchmark
+    folders; and what is left out.
     """
     used = _our_packages()
     left_out: list[LeftOut] = []
@@ -38,6 +41,16 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             continue
         used.append(package)
         left_out += package.foreign_files()
+    for candidate in folder_packages():
+        if isinstance(candidate, LeftOut):
+            left_out.append(candidate)
+            continue
+        try:
+            _refuse_clash(candidate, used)
+        except _UnusableError as error:
+            left_out.append(LeftOut(candidate.owner, "", error.why))
+            continue
+        used.append(candidate)
     return tuple(used), tuple(left_out)
 
 
@@ -70,16 +83,22 @@ def _refuse_clash(package: TaskPackage, used: Sequence[TaskPackage]) -> None:
     owners: dict[str, str] = {}
     for earlier in used:
         if earlier.module == package.module:
+            if package.folder is not None:
+                raise _UnusableError(
+                    f"the name {package.module} belongs to {earlier.known_as}; change `name` in "
+                    "one benchmark.yaml."
+                )
             raise _UnusableError(
                 f"its module {package.module} belongs to {earlier.known_as}; uninstall one of them."
             )
         owners |= dict.fromkeys((path.stem for path in earlier.task_files()), earlier.known_as)
     for path in package.task_files():
         if path.stem in owners:
+            place = package.folder.place("name") if package.folder else Place(path, 1)
             raise _UnusableError(
                 f"its task {path.stem} is already defined by {owners[path.stem]}; "
                 "rename one of them.",
-                Place(path, 1),
+                place,
             )
 
 

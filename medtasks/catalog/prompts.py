@@ -51,8 +51,8 @@ def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironme
     package_loaders: dict[str, jinja2.BaseLoader] = {}
     for package in packages:
         if not package.ours:
-            folder = package.templates / package.prefix
-            package_loaders[package.prefix] = jinja2.FileSystemLoader(folder)
+            loader = jinja2.FileSystemLoader(package.own_templates)
+            package_loaders[package.prefix] = loader
     environment = _Environment(
         loader=jinja2.ChoiceLoader([own_loader, jinja2.PrefixLoader(package_loaders)]),
         undefined=jinja2.StrictUndefined,  # an unknown variable is an error instead of empty text
@@ -129,7 +129,7 @@ def _absent(template: str) -> UsageError:
     folders = [*overlay(), packages[0].templates]
     for package in packages:
         if not package.ours:
-            folders.append(package.templates / package.prefix)
+            folders.append(package.own_templates)
     searched = ", ".join(map(str, folders))
     return UsageError(
         f"template {template!r} is in none of {searched}; check the task's `template`."

@@ -19,6 +19,7 @@ from typing import Any
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.contents import once, packages_found, task_packages
+from medtasks.catalog.folder_tasks import CODE as FOLDER_CODE
 from medtasks.catalog.guest_code import place_of, raised_at
 from medtasks.catalog.items import Metric
 from medtasks.catalog.task_package import OURS, LeftOut, TaskPackage
@@ -100,8 +101,11 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     module = None
     try:
         with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
-            module = import_module(package.module)
-        plugin = _plugin_in(module)
+            module = import_module(package.module if package.folder is None else FOLDER_CODE)
+        if package.folder is not None:
+            plugin = module.folder_plugin(package.folder)
+        else:
+            plugin = _plugin_in(module)
         if not package.ours:
             _refuse_taken(package, plugin)
         return plugin, None

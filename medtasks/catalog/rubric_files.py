@@ -20,8 +20,8 @@ def rubric_files() -> dict[str, tuple[TaskPackage, Path]]:
     """The package and the file of every rubric by name."""
     files: dict[str, tuple[TaskPackage, Path]] = {}
     for package in task_packages():
-        for path in package.rubric_files():
-            files[path.stem] = (package, path)
+        for name, path in package.rubric_files().items():
+            files[name] = (package, path)
     return files
 
 
@@ -67,7 +67,7 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
     if name not in files:
         raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(sorted(files))}.")
     package, path = files[name]
-    rubric = read_rubric(path)
+    rubric = read_rubric(path, name)
     for metric in rubric.metrics:
         if not package.owns(metric):
             raise MedtasksError(
@@ -77,8 +77,8 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
     return rubric
 
 
-def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``.
+def read_rubric(path: Path, name: str = "") -> Rubric:
+    """The rubric in the YAML file ``path``, whose ``name`` is by default that of the file.
 
     Raises:
         MedtasksError: it is not valid; names the line or the field.
@@ -88,9 +88,13 @@ def read_rubric(path: Path) -> Rubric:
         rubric = Rubric.model_validate(content)
     except ValidationError as error:
         raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
-    if rubric.name != path.stem:
+    expected = name or path.stem
+    if rubric.name != expected:
+        reason = "the name of the file"
+        if expected != path.stem:
+            reason = "the name of the file after that of the benchmark"
         raise MedtasksError(
-            f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file."
+            f"{path}: field `name` is {rubric.name!r}, expected {expected!r}, {reason}."
         )
     _check_template(rubric, path)
     return rubric

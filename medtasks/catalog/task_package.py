@@ -8,9 +8,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medtasks.core.findings import Place
 from medtasks.core.text import one_line
+
+if TYPE_CHECKING:
+    from medtasks.catalog.benchmark_folder import BenchmarkFolder
 
 OURS = "medtasks"
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -50,7 +54,11 @@ def without_warnings() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)  # hashed as part of cache keys; paths are slow to hash
 class TaskPackage:
-    """An installed distribution with tasks; ``module`` is the one that its entry point names."""
+    """An installed distribution with tasks; ``module`` is the one that its entry point names.
+
+    Of a benchmark ``folder``, the distribution and the module are the benchmark's name, and the
+    version is a hash of the folder's files except its data.
+    """
 
     distribution: str
     version: str
@@ -58,10 +66,13 @@ class TaskPackage:
     tasks: Path
     templates: Path
     rubrics: Path
+    folder: BenchmarkFolder | None = None
 
     @property
     def owner(self) -> str:
         """Distribution and version, for tables and messages."""
+        if self.folder is not None:
+            return f"folder {self.folder.path.name} {self.version}"
         return f"{self.distribution} {self.version}"
 
     @property
@@ -91,8 +102,22 @@ class TaskPackage:
         """Its task and group files, sorted by path."""
         return sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
-    def rubric_files(self) -> list[Path]:
-        return [path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem)]
+    @property
+    def own_templates(self) -> Path:
+        """The directory of the templates whose names begin with `prefix`."""
+        if self.folder is not None:
+            return self.folder.path
+        return self.templates / self.prefix
+
+    def rubric_files(self) -> dict[str, Path]:
+        """The file of each rubric by the rubric's name."""
+        if self.folder is not None:
+            return self.folder.rubrics
+        files: dict[str, Path] = {}
+        for path in sorted(self.rubrics.glob("*.yaml")):
+            if self.owns(path.stem):
+                files[path.stem] = path
+        return files
 
     def foreign_files(self) -> Iterator[LeftOut]:
         """Files that are ignored because their names could collide with another package's."""

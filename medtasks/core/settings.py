@@ -86,6 +86,8 @@ class Settings:
     """Whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?"""
     max_failed: float = MAX_FAILED
     """Share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)."""
+    benchmarks: tuple[Path, ...] = ()
+    """Benchmark folders of this process (``MEDTASKS_BENCHMARKS``), beside those that were added."""
     templates: Path | None = None
     """Directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)."""
     judge: str = ""
@@ -119,6 +121,7 @@ _VARIABLES = (
     "MEDTASKS_BLIND",
     "MEDTASKS_MAX_FAILED",
     "MEDTASKS_TEMPLATES",
+    "MEDTASKS_BENCHMARKS",
     "MEDTASKS_JUDGE",
     "MEDTASKS_BERTSCORE_MODEL",
     "MEDTASKS_BERTSCORE_LAYER",
@@ -168,6 +171,7 @@ def _settings_of(*values: str) -> Settings:
         max_frames=_count(environment, "MEDTASKS_MAX_FRAMES"),
         subset=read_subset(environment["MEDTASKS_SUBSET"]),
         templates=_directory(environment["MEDTASKS_TEMPLATES"]),
+        benchmarks=_directories(environment["MEDTASKS_BENCHMARKS"]),
         judge=environment["MEDTASKS_JUDGE"],
         bertscore_model=environment["MEDTASKS_BERTSCORE_MODEL"],
         bertscore_layer=_count(environment, "MEDTASKS_BERTSCORE_LAYER"),
@@ -182,6 +186,12 @@ def _settings_of(*values: str) -> Settings:
 
 def _directory(value: str) -> Path | None:
     return Path(value).expanduser() if value else None
+
+
+def _directories(value: str) -> tuple[Path, ...]:
+    """The directories in a list such as that of ``PATH``."""
+    names = [name.strip() for name in value.split(os.pathsep)]
+    return tuple(Path(name).expanduser() for name in names if name)
 
 
 def _count(environment: Mapping[str, str], variable: str) -> int | None:

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from medtasks.catalog.benchmark_folder import YES_NO, BenchmarkFolder
 from medtasks.catalog.records import Record, Where, distinct
-from medtasks.core.errors import DataError
+from medtasks.core.errors import DataError, reading
+from medtasks.core.files import canonical_json, file_sha256
 from medtasks.core.schema import Keys, field_name, shown, suggestion
 from medtasks.core.text import first_names
 from medtasks.data.folder_cells import (
@@ -80,6 +81,19 @@ class FolderReading:
     records: list[FolderRecord] = field(default_factory=list)
     places: list[Where] = field(default_factory=list)
     faults: list[RowFault] = field(default_factory=list)
+
+
+def folder_state(folder: BenchmarkFolder) -> str:
+    """A hash of the data file and of the keys of ``benchmark.yaml`` on which records depend.
+
+    Raises:
+        DataError: the data file cannot be read.
+    """
+    keys = {"columns", "answers", "labels", "breakdowns", "visible"}
+    settings = folder.file.model_dump(mode="json", include=keys, warnings=False)
+    with reading(folder.data, "restore it"):
+        data = file_sha256(folder.data)
+    return hashlib.sha256(canonical_json([settings, data]).encode()).hexdigest()
 
 
 def folder_records(folder: BenchmarkFolder, release: Release) -> list[FolderRecord]:

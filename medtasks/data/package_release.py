@@ -42,6 +42,8 @@ def prepare_package(
             f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark."
         )
     source, origin = _located_release(benchmark, source)
+    if media is None and benchmark.data.local is not None:
+        media = benchmark.data.local.media
     with Preparation(benchmark.name, out, **options) as place:
         keep = None if place.references_only else place.directory / "media"
         release = Release(source, media, keep)
@@ -53,6 +55,9 @@ def prepare_package(
 
 def _located_release(benchmark: Benchmark, source: Path) -> tuple[Path, Source]:
     """The path of the release, fetched if ``source`` is ``hub``, and its origin."""
+    local = benchmark.data.local
+    if local is not None and source == local.rows:
+        return source, Source(kind="folder", name=source.name, sha256=local.state())
     if str(source) != "hub" or source.exists():
         return source, Source(kind="package", name=source.name)
     if not benchmark.data.hub:

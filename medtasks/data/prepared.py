@@ -36,7 +36,7 @@ class Source(Frozen):
     kind: str
     name: str
     revision: str | None = None
-    sha256: str | None = None  # of an archive
+    sha256: str | None = None  # of an archive, or of the rows of a benchmark folder
     images: str | None = None  # if the pictures have another source: name@revision
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.benchmark import LocalFiles
+from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.core.errors import DamagedDataError, NotPreparedError
 from medtasks.core.replacement import recover_directory
 from medtasks.core.schema import shown
+from medtasks.data.local_files import open_local
 from medtasks.data.miniatures import prepare_mini
 from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
 
@@ -18,10 +20,15 @@ _PARTS = ("records.jsonl", "media.jsonl")
 def open_prepared(benchmark: str) -> Prepared:
     """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`).
 
+    A benchmark folder has no miniature, and is prepared on first use.
+
     Raises:
         NotPreparedError: there are none; with the command that prepares them.
         DamagedDataError: they cannot be read, or the miniature data cannot be made.
     """
+    local = _local_files(benchmark)
+    if local is not None:
+        return open_local(get_benchmark(benchmark), local)
     if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
@@ -35,6 +42,12 @@ def open_prepared(benchmark: str) -> Prepared:
             f"again: {command}"
         )
     return prepared
+
+
+def _local_files(benchmark: str) -> LocalFiles | None:
+    """The files of a benchmark folder; None for another benchmark, or an unknown one."""
+    described = all_benchmarks().get(benchmark)
+    return None if described is None else described.data.local
 
 
 def _require_manifest(benchmark: str, directory: Path, command: str) -> None:
