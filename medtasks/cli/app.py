@@ -12,6 +12,7 @@ import typer
 import medtasks
 from medtasks.catalog.guest_code import raised_at
 from medtasks.cli import (
+    benchmark_folders,
     compare,
     console,
     demo,
@@ -45,7 +46,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (tasks, plan, run, score, compare, judge, view, packages, doctor, fetch, demo):
+for module in (tasks, plan, run, score, compare, judge, view, packages, benchmark_folders):
+    app.add_typer(module.app)
+for module in (doctor, fetch, demo):
     app.add_typer(module.app)
 app.add_typer(prepare.app, name="prepare")
 app.add_typer(leaderboard.app, name="leaderboard")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from medtasks.catalog.benchmark_folder import is_benchmark_folder
 from medtasks.catalog.task_package import without_warnings
 from medtasks.cli.console import progress, table, write, write_json
 from medtasks.cli.help import PlainCommand
@@ -82,7 +83,8 @@ def validate(
     from medtasks.validate import run
 
     names = what or ()
-    if any(Path(name).exists() for name in names):
+    paths = [Path(name) for name in names if Path(name).exists()]
+    if not all(is_benchmark_folder(path) for path in paths):
         notice = "medtasks: importing what the files name, from installed packages only"
         print(notice, file=sys.stderr, flush=True)
     # without warnings: the findings cover what packages lack

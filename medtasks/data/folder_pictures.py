@@ -192,7 +192,10 @@ def _near_name(path: Path, images: Path) -> str:
     """A suggestion if a file of the same directory, or one of this name elsewhere, is meant."""
     folder = path.parent
     if folder.is_dir():
-        names = [file.name for file in folder.iterdir() if file.is_file()]
+        names = sorted(file.name for file in folder.iterdir() if file.is_file())
+        for name in names:
+            if name.casefold() == path.name.casefold():
+                return f" (did you mean {name!r}?)"
         near = suggestion(path.name, names)
         if near:
             return near

@@ -28,6 +28,8 @@ from medtasks.data.folder_cells import (
     listed_options,
 )
 from medtasks.data.folder_pictures import FolderPictures
+from medtasks.data.media.images import index_media
+from medtasks.data.progress import Progress
 from medtasks.data.release import Release
 from medtasks.data.sources import SourceRow
 from medtasks.data.tables import read_table_file
@@ -89,7 +91,7 @@ def folder_state(folder: BenchmarkFolder) -> str:
     Raises:
         DataError: the data file cannot be read.
     """
-    keys = {"columns", "answers", "labels", "breakdowns", "visible"}
+    keys = {"columns", "answers", "answer_form", "labels", "breakdowns", "visible"}
     settings = folder.file.model_dump(mode="json", include=keys, warnings=False)
     with reading(folder.data, "restore it"):
         data = file_sha256(folder.data)
@@ -288,6 +290,25 @@ class _Cells:
         return any(
             fault.where is self.where and fault.keys[:length] == keys for fault in self.faults[-8:]
         )
+
+
+def undecodable_pictures(
+    folder: BenchmarkFolder, reading: FolderReading, progress: Progress | None = None
+) -> Iterator[RowFault]:
+    """A fault for each row with a picture file that is not a whole picture.
+
+    Pictures in rows are decoded when they are read.
+    """
+    images = folder.images.resolve()
+    names: set[str] = set()
+    for record in reading.records:
+        names.update(name for name in record.media if (images / name).is_file())
+    errors = index_media(images, names, progress=progress).errors
+    for record, where in zip(reading.records, reading.places, strict=True):
+        for name in record.media:
+            if name in errors:
+                message = str(errors[name]).rstrip(".")
+                yield RowFault("MT402", where, ("columns", "image"), message, "fix the file")
 
 
 def labels_of(folder: BenchmarkFolder) -> tuple[str, ...]:

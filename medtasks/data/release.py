@@ -18,7 +18,6 @@ from medtasks.data.csv_rows import read_csv_rows
 from medtasks.data.parquet import read_parquet
 from medtasks.data.progress import Progress
 from medtasks.data.sources import SourceRow, read_json, read_jsonl
-from medtasks.data.workbooks import read_workbook
 
 
 class ReleaseFile(NamedTuple):
@@ -83,19 +82,19 @@ class Release:
         """Yield the rows of the files that match a pattern, in order of their names.
 
         Only the first of ``patterns`` that matches any file counts. Patterns are paths such as
-        ``data/test-*.parquet``, below any directory; files are Parquet, CSV, XLSX (the first
-        sheet), or JSON (lines, or one list).
+        ``data/test-*.parquet``, below any directory; files are Parquet, CSV, or JSON (lines, or one
+        list).
 
         Raises:
             UsageError: no file matches.
             DataError: a file cannot be read; names file and line.
         """
         if not self._is_whole:
-            yield from rows_of_file(self.source)
+            yield from _rows_of_file(self.source)
             return
         for file in self._matching_files(patterns):
             if file.archive is None:
-                yield from rows_of_file(self.source / file.path)
+                yield from _rows_of_file(self.source / file.path)
             else:
                 yield from _rows_of_member(file.archive, file.path)
 
@@ -230,19 +229,12 @@ def _member_names(path: Path) -> list[str]:
         return [member.filename for member in archive.infolist() if not member.is_dir()]
 
 
-def rows_of_file(path: Path) -> Iterator[SourceRow]:
-    """The rows of a file, whose format is that of its suffix, JSON by default.
-
-    Raises:
-        DataError: the file cannot be read; names file and line.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
+def _rows_of_file(path: Path) -> Iterator[SourceRow]:
+    """The rows of a file, whose format is that of its suffix, JSON by default."""
+    if path.suffix == ".parquet":
         return read_parquet(path)
-    if suffix in (".csv", ".tsv"):
+    if path.suffix in (".csv", ".tsv"):
         return iter(read_csv_rows(path))
-    if suffix == ".xlsx":
-        return iter(read_workbook(path))
     return read_jsonl(path)
 
 

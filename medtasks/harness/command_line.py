@@ -18,8 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.contents import task_files
-from medtasks.core.errors import UsageError, reading
+from medtasks.catalog.benchmark_folder import is_benchmark_folder, load_benchmark_folder
+from medtasks.catalog.contents import forget_packages, task_files
+from medtasks.catalog.folders_in_use import include
+from medtasks.core.errors import MedtasksError, UsageError, reading
 from medtasks.core.extras import require
 from medtasks.core.schema import suggestion
 from medtasks.core.settings import current_settings
@@ -164,6 +166,19 @@ class _TagBlindLoader(MarkedLoader):
 _TagBlindLoader.add_multi_constructor("!", lambda *_: None)
 
 
+def _include(path: Path) -> None:
+    """Use the benchmark folder at ``path``, or else check the task files there."""
+    if not is_benchmark_folder(path):
+        _check_included(path)
+        return
+    try:
+        load_benchmark_folder(path)  # otherwise its tasks would only be unknown
+    except MedtasksError as error:
+        raise UsageError(str(error)) from error
+    include(path)
+    forget_packages()
+
+
 def _check_included(folder: Path) -> None:
     """Refuse YAML files that would stop the harness when it indexes ``--include_path``."""
     for path in sorted(folder.rglob("*.yaml")):
@@ -187,7 +202,13 @@ def check_command(arguments: Sequence[str]) -> list[str]:
     selected: list[str] = []
     for command in read_commands(arguments):
         if command.options["include_path"]:
-            _check_included(Path(command.options["include_path"]))
+            _include(Path(command.options["include_path"]))
+        for task in command.tasks:
+            if task not in task_files() and is_benchmark_folder(Path(task)):
+                raise UsageError(
+                    f"--tasks: {task} is a benchmark folder that is not in use; run: "
+                    f"medtasks add {task}"
+                )
         missing = command.missing
         if missing:
             raise _no_such_task(missing[0])

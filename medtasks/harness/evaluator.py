@@ -58,8 +58,8 @@ def wrapped(
 def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
     """``simple_evaluate`` after our checks; its arguments are kept for :func:`with_our_scores`."""
     asked = call.arguments
-    if not asked["tasks"]:
-        asked["tasks"] = _tasks_named_like_folders()
+    if not any(isinstance(task, str) for task in asked["tasks"]):
+        asked["tasks"] = _tasks_named_like_folders() or asked["tasks"]
     ours = _our_names(asked["tasks"])
     token = _ARGUMENTS.set(asked)
     try:
@@ -97,7 +97,8 @@ def _sentence_about(error: Exception, cause: MedtasksError | None) -> str:
 def _tasks_named_like_folders() -> list[str]:
     """The first of our tasks on the command line with the name of a directory, as a list.
 
-    The harness takes such a name for the directory in the working directory, and runs nothing.
+    The harness takes such a name for the directory in the working directory, and runs nothing, or
+    takes the ``benchmark.yaml`` there for a task.
     """
     values: list[str] = []
     for word, following in zip(sys.argv, [*sys.argv[1:], None], strict=True):

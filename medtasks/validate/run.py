@@ -16,6 +16,7 @@ from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.data.progress import Progress
 from medtasks.validate.causes import merge_by_cause
 from medtasks.validate.checks import Checks
+from medtasks.validate.folders import folder_findings
 from medtasks.validate.packages import check_packages
 from medtasks.validate.task_files import FileIndex, is_shared, select
 
@@ -41,18 +42,23 @@ def validate(
     quick: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
-    """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and
-    their directories.
+    """Findings about packages, benchmarks with their prepared data, benchmark folders, tasks,
+    groups, task files and their directories.
 
     ``what`` is by default everything that is prepared. ``quick`` leaves out what takes long:
     pictures and frames are not decoded, checksums not compared, and the scores of installed tasks
     not tried. Raises `UsageError` if there is nothing of that name, or no task file at a path,
     `NotPreparedError` if one of the benchmarks is not prepared.
     """
+    names, about_folders = folder_findings(what, decode=not quick, progress=progress)
+    if what and not names:
+        return Findings(0, about_folders)
     index = FileIndex()
-    selection = select(what, index)
+    selection = select(names, index)
     checks = Checks(index, quick)
-    data = {name: checks.check_prepared(name) for name in selection.benchmarks}
+    data = dict(about_folders)
+    for name in selection.benchmarks:
+        data[name] = checks.check_prepared(name)
     findings: list[Finding] = []
     faulty: set[TaskPackage] = set()
     for number, path in enumerate(selection.files, start=1):

@@ -1,0 +1,119 @@
+"""``medtasks add`` and ``remove``: benchmark folders, whose tasks all commands then offer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks.catalog.benchmark_folder import BenchmarkFolder, load_benchmark_folder
+from medtasks.catalog.contents import forget_packages, packages_found, task_packages
+from medtasks.catalog.folder_tasks import task_names
+from medtasks.catalog.folders_in_use import add_folder, include, remove_folder
+from medtasks.catalog.registry import code_left_out, get_benchmark
+from medtasks.catalog.task_package import LeftOut, without_warnings
+from medtasks.cli.console import progress, table, write
+from medtasks.cli.help import PlainCommand
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.findings import COLUMNS, as_rows, failed, summary
+from medtasks.data.prepared import Prepared
+
+app = typer.Typer()
+
+
+@app.command("add", cls=PlainCommand)
+def add(
+    folder: Annotated[
+        Path, typer.Argument(help="Directory with benchmark.yaml, or name of one in use.")
+    ],
+) -> None:
+    """Prepare the data of a benchmark folder, and add its tasks to all commands.
+
+    Example:
+        medtasks add my_vqa
+    """
+    add_benchmark_folder(folder)
+
+
+def add_benchmark_folder(path: Path) -> None:
+    """Prepare a benchmark folder, add it to the user's list, and print what was prepared.
+
+    Raises:
+        MedtasksError: ``benchmark.yaml`` is not valid, a name is taken, or files cannot be written.
+        typer.Exit: rows are faulty, and were listed.
+    """
+    from medtasks.cli.prepare import report
+
+    folder = load_benchmark_folder(_located(path))
+    _use(folder)
+    report(_prepared(folder))
+    add_folder(folder.name, folder.path)
+    names = ",".join(task_names(folder.file))
+    write(f"added {folder.name}. Next:", f"  lmms-eval --model MODEL --tasks {names}")
+
+
+def _located(path: Path) -> Path:
+    """The folder at ``path`` or, if there is none, that of the benchmark of this name."""
+    if not path.is_dir():
+        with without_warnings():
+            packages = task_packages()
+        for package in packages:
+            if package.folder is not None and package.folder.name == str(path):
+                return package.folder.path
+    return path
+
+
+def _use(folder: BenchmarkFolder) -> None:
+    """Use the folder in this process.
+
+    Raises:
+        UsageError: a package, another folder or lmms-eval has a task of one of its names.
+    """
+    from medtasks.harness.task_names import harness_names
+
+    taken = sorted(harness_names().intersection(task_names(folder.file)))
+    if taken:
+        raise UsageError(
+            f"{folder.place('name')}: lmms-eval has a task {taken[0]} already; change `name`."
+        )
+    include(folder.path)
+    forget_packages()
+    with without_warnings():
+        packages, left_out = packages_found()
+        problems: list[LeftOut | None] = list(left_out)
+        problems += [code_left_out(package) for package in packages if package.folder is not None]
+    for problem in problems:
+        if problem is not None and problem.owner.startswith(f"folder {folder.path.name} "):
+            raise UsageError(f"{folder.place('name')}: {problem.why}")
+
+
+def _prepared(folder: BenchmarkFolder) -> Prepared:
+    """The prepared data of the folder; if rows are faulty, they are listed, and the command ends."""
+    from medtasks.data.local_files import prepare_local
+    from medtasks.validate.folders import check_folder
+
+    try:
+        with progress("verifying pictures") as bar:
+            return prepare_local(get_benchmark(folder.name), progress=bar)
+    except DataError:
+        with progress("looking for faults") as bar:
+            _, findings = check_folder(folder.path, progress=bar)
+        if not failed(findings):
+            raise
+        table(COLUMNS, as_rows(findings))
+        write(f"{folder.name} was not added: {summary(findings)}")
+        raise typer.Exit(1) from None
+
+
+@app.command("remove", cls=PlainCommand)
+def remove(
+    name: Annotated[str, typer.Argument(help="Name of a benchmark that was added.")],
+) -> None:
+    """Remove an added benchmark's tasks from all commands; its files are kept.
+
+    Example:
+        medtasks remove my_vqa
+    """
+    folder = remove_folder(name)
+    write(f"removed {name}; its folder {folder} and its prepared data are kept")
