@@ -221,9 +221,9 @@ class _RowReader:
         if choices:
             letter = gold_letter(text, choices, self.folder.file.answer_form)
             if not letter:
-                listed = ", ".join(f"{name}: {shown(option)}" for name, option in choices.items())
+                options = ", ".join(f"{name}: {shown(option)}" for name, option in choices.items())
                 expected = EXPECTED_ANSWERS[self.folder.file.answer_form]
-                message = f"the answer is {shown(text)}, expected {expected} of {listed}"
+                message = f"the answer is {shown(text)}, expected {expected} of {options}"
                 cells.refuse("MT307", keys, message)
             return letter
         if labels:
