@@ -56,7 +56,7 @@ def _simplify(command: TyperCommand | TyperGroup) -> None:
         elif isinstance(param, TyperOption):
             if not param.is_flag:
                 param.metavar = param.metavar or _placeholder(param)
-            elif not param.default:
+            elif param.default is False:
                 param.secondary_opts = []  # no --no-…, which is the default
 
 

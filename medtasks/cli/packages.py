@@ -11,6 +11,7 @@ import typer
 from medtasks.catalog.benchmark_folder import is_benchmark_folder
 from medtasks.catalog.task_package import without_warnings
 from medtasks.cli.console import progress, table, write, write_json
+from medtasks.cli.from_table import options
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
@@ -34,13 +35,47 @@ def new(
     benchmark: Annotated[
         str | None, typer.Option(help="Name of benchmark and group (default: the module's).")
     ] = None,
+    rows: options.Rows = None,
+    column: options.RoleColumns = None,
+    answers: options.Answers = None,
+    answer_form: options.Form = None,
+    cluster: options.Cluster = None,
+    language: options.Language = None,
+    title: options.Title = None,
+    licence: options.Licence = "unknown",
+    images: options.Images = None,
+    copy: options.Copy = None,
+    encoding: options.Encoding = None,
+    judge: options.Judge = False,
+    no_add: options.NoAdd = False,
 ) -> None:
-    """Create a package for your own benchmark: task, prompt, loader, miniature data, tests,
-    README.
+    """Create your own benchmark: a folder without code from a table of questions, or a package.
 
-    Example:
+    Examples:
+        medtasks new my_vqa --from rows.csv
         medtasks new my-benchmark --variant open
     """
+    if rows is not None:
+        from medtasks.cli.from_table.new_folder import Request, new_folder
+        from medtasks.cli.from_table.proposal import wishes_of
+        from medtasks.cli.from_table.review import is_terminal
+
+        columns = [*(column or ()), *([] if cluster is None else [f"cluster={cluster}"])]
+        request = Request(
+            name=package,
+            table=rows,
+            target=out or Path(package),
+            wishes=wishes_of(columns, answers, answer_form, language),
+            title=title,
+            licence=licence,
+            images=images,
+            copy=copy,
+            encoding=encoding,
+            judge=judge,
+            add=not no_add,
+        )
+        new_folder(request, input if is_terminal() else None)
+        return
     from medtasks.cli.scaffold import names_of, write_package
 
     names = names_of(package, benchmark)

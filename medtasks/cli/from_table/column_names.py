@@ -1,0 +1,111 @@
+"""The names that people give to columns, by what the columns contain."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from medtasks.catalog.benchmark_folder import LETTERS
+
+NAMES: Mapping[str, Sequence[str]] = {
+    "question": (
+        *("question", "questions", "questiontext", "query", "prompt", "q", "stem"),
+        *("frage", "pregunta", "pergunta", "domanda", "vraag", "问题", "質問"),
+    ),
+    "image": (
+        *("image", "images", "imagepath", "imagepaths", "imagefile", "imagefilename", "imagename"),
+        *("imageurl", "imagelink", "img", "imgs", "imgpath", "imgfile", "imgname", "imgurl"),
+        *("picture", "pictures", "picturepath", "pic", "photo", "figure", "figurepath", "fig"),
+        *("scan", "file", "filename", "filepath", "path", "url"),
+        *("bild", "imagen", "imagem", "immagine", "图片", "图像", "画像"),
+    ),
+    "answer": (
+        *("answer", "answers", "answertext", "answerkey", "answerlabel", "answerletter"),
+        *("answeridx", "answerindex", "correct", "correctanswer", "correctoption", "correctchoice"),
+        *("cop", "gold", "goldanswer", "groundtruth", "gt", "gtanswer", "key", "label", "labels"),
+        *("reference", "referenceanswer", "solution", "target"),
+        *("antwort", "respuesta", "resposta", "risposta", "reponse", "antwoord", "答案", "回答"),
+    ),
+    "options": (
+        *("options", "choices", "answerchoices", "answeroptions", "alternatives", "candidates"),
+        *("optionen", "opciones", "选项"),
+    ),
+    "id": ("id", "questionid", "qid", "sampleid", "itemid", "uid", "rowid", "index"),
+    "cluster": (
+        *("cluster", "patient", "patientid", "patientno", "patientnumber", "pid", "subject"),
+        *("subjectid", "person", "personid", "participant", "participantid", "mrn"),
+        *("case", "caseid", "study", "studyid", "exam", "examid", "examination", "accession"),
+        *("accessionnumber", "series", "seriesid", "video", "videoid", "patientin", "paciente"),
+    ),
+    "instructions": (
+        *("hint", "instruction", "instructions", "context", "background", "history", "vignette"),
+        *("clinicalhistory", "clinicalcontext", "casedescription", "indication"),
+    ),
+}
+"""Names of columns by role, as `normalised` has them. The first one is preferred to all others.
+For clusters and ids, each is preferred to those that follow: patients contain studies.
+"""
+
+_LETTERED = re.compile(r"(?P<stem>option|choice|opt|op|answer|ans|alternative|)(?P<letter>[a-j])")
+_NUMBERED = re.compile(r"(?P<stem>\D+)(?P<number>[0-9]{1,2})")
+_STEMS_OF_OPTIONS = frozenset({"option", "choice", "opt", "op", "answer", "ans", "alternative"})
+
+
+def normalised(name: str) -> str:
+    """The letters and digits of a name in lower case, without accents.
+
+    >>> normalised("Image Path"), normalised("réponse"), normalised("Option-A")
+    ('imagepath', 'reponse', 'optiona')
+    """
+    decomposed = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in decomposed if letter.isalnum())
+
+
+def named_like(role: str, columns: Iterable[str]) -> list[str]:
+    """The columns whose names are usual for a role, in the order of `NAMES`."""
+    names = NAMES[role]
+    matching = [column for column in columns if normalised(column) in names]
+    return sorted(matching, key=lambda column: names.index(normalised(column)))
+
+
+def option_families(columns: Iterable[str]) -> list[dict[str, str]]:
+    """The families of columns that contain one option each, by the letters of the options.
+
+    A family is ``A``, ``B``, … or ``option_a``, ``option_b``, … or ``choice 1``, ``choice 2``, ….
+    """
+    families: dict[tuple[str, bool], dict[str, str]] = defaultdict(dict)
+    for column in columns:
+        name = normalised(column)
+        lettered = _LETTERED.fullmatch(name)
+        if lettered is not None:
+            families[lettered["stem"], True][lettered["letter"].upper()] = column
+        numbered = _NUMBERED.fullmatch(name)
+        if numbered is not None and numbered["stem"] in _STEMS_OF_OPTIONS:
+            families[numbered["stem"], False][numbered["number"]] = column
+    complete: list[dict[str, str]] = []
+    for (_, has_letters), family in families.items():
+        names = family if has_letters else _with_letters(family)
+        if len(names) > 1 and sorted(names) == list(LETTERS[: len(names)]):
+            complete.append(dict(sorted(names.items())))
+    return complete
+
+
+def _with_letters(numbered: Mapping[str, str]) -> dict[str, str]:
+    """Columns by letter in place of a number; none unless the numbers run from 0 or 1."""
+    numbers = sorted(map(int, numbered))
+    if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return {}
+    by_number = {int(number): column for number, column in numbered.items()}
+    return {LETTERS[place]: by_number[number] for place, number in enumerate(numbers[:10])}
+
+
+def picture_families(columns: Iterable[str]) -> list[tuple[str, ...]]:
+    """The columns of pictures that differ in a number alone, such as ``image_1``, ``image_2``."""
+    families: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for column in columns:
+        numbered = _NUMBERED.fullmatch(normalised(column))
+        if numbered is not None and numbered["stem"] in NAMES["image"]:
+            families[numbered["stem"]].append((int(numbered["number"]), column))
+    return [tuple(column for _, column in sorted(family)) for family in families.values()]

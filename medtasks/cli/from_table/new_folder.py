@@ -1,0 +1,269 @@
+"""``medtasks new NAME --from ROWS``, from the table to the benchmark folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from medtasks.catalog.benchmark_folder import (
+    BenchmarkFile,
+    BenchmarkFolder,
+    BenchmarkName,
+)
+from medtasks.cli.console import fail, write
+from medtasks.cli.from_table.columns import Column, Columns
+from medtasks.cli.from_table.folder_files import (
+    FolderFacts,
+    FolderSources,
+    benchmark_text,
+    write_folder,
+)
+from medtasks.cli.from_table.picture_folder import has_urls, picture_folder, picture_paths
+from medtasks.cli.from_table.proposal import Proposal, Wishes
+from medtasks.cli.from_table.review import Ask, decided
+from medtasks.core.errors import DataError, MediaError, UsageError
+from medtasks.core.schema import first_problem, shown
+from medtasks.core.text import counted, printable
+from medtasks.data.folder_rows import RowFault, read_folder
+from medtasks.data.media.images import read_picture
+from medtasks.data.media.pictures import decode_image
+from medtasks.data.release import Release
+from medtasks.data.sources import content_of, encoding_of
+from medtasks.data.table_formats import TableFormat, table_format
+
+_MOST_FAULTS = 10
+"""Faulty rows that are printed; the others are counted."""
+_ACRONYMS = frozenset(["ct", "cxr", "ecg", "eeg", "icu", "mcq", "mri", "pet", "qa", "us", "vqa"])
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for.
+
+    Attributes:
+        name: the name of the benchmark.
+        table: the file of rows.
+        target: the folder to write.
+        wishes: what is not to be guessed.
+        title: the benchmark's name for people; by default from ``name``.
+        licence: of rows and pictures.
+        images: the directory that paths of pictures are relative to; by default it is searched.
+        copy: whether rows and pictures are copied; by default if they are small.
+        encoding: that of a text file which is not in UTF-8.
+        judge: whether a judge scores open answers.
+        add: whether the folder's tasks are made available.
+    """
+
+    name: str
+    table: Path
+    target: Path
+    wishes: Wishes
+    title: str | None = None
+    licence: str = "unknown"
+    images: Path | None = None
+    copy: bool | None = None
+    encoding: str | None = None
+    judge: bool = False
+    add: bool = True
+
+
+def new_folder(request: Request, ask: Ask | None) -> None:
+    """Write the benchmark folder for a table of questions.
+
+    ``ask`` asks a person; None if there is no terminal.
+
+    Raises:
+        UsageError: a choice is open, or an option is wrong.
+        DataError: the table cannot be read, or rows are faulty; nothing is written then.
+    """
+    _require_name(request.name)
+    if request.target.exists():
+        raise UsageError(
+            f"{request.target}: exists already; remove it, or give another directory (--out)."
+        )
+    facts = FolderFacts(
+        name=request.name,
+        title=request.title or title_of(request.name),
+        licence=request.licence,
+        rubric=request.judge,
+    )
+    with _in_utf8(request) as (table, text):
+        columns = Columns.of_file(table)
+        proposal = decided(columns, request.wishes, ask)
+        _require_open_answers(request, proposal)
+        pictures = [columns[name] for name in proposal.images]
+        sources = _sources(request, pictures, text)
+        is_local = not has_urls(pictures)
+        checked = benchmark_text(request.target, facts, proposal, sources)
+        _require_sound_rows(request, checked, table, sources.images, check_pictures=is_local)
+        _require_pictures(sources)
+        names = write_folder(request.target, facts, proposal, sources)
+    write(printable(f"wrote {request.target}: {', '.join(names)}"))
+
+
+def _sources(request: Request, pictures: Sequence[Column], text: str | None) -> FolderSources:
+    """Where the rows and the ``pictures`` that they name are; ``text`` are rows to be written."""
+    paths = picture_paths(pictures)
+    images = request.images or picture_folder(request.table, list(paths))
+    return FolderSources(
+        table=request.table.resolve(),
+        images=images.resolve(),
+        pictures=paths,
+        copy=request.copy,
+        text=text,
+    )
+
+
+def _require_open_answers(request: Request, proposal: Proposal) -> None:
+    """Refuse ``--judge`` for answers that are compared with a letter or label."""
+    kind = proposal.answers.kind
+    if request.judge and kind != "open":
+        raise UsageError(
+            f"--judge: answers are {kind}, which need no judge; leave it out, or pass "
+            "--answers open."
+        )
+
+
+def title_of(name: str) -> str:
+    """A title from the name of a benchmark.
+
+    >>> title_of("my_cxr_study")
+    'My CXR study'
+    """
+    words = [word.upper() if word in _ACRONYMS else word for word in name.split("_")]
+    title = " ".join(words)
+    return title[:1].upper() + title[1:]
+
+
+def _require_name(name: str) -> None:
+    """Refuse a name that no benchmark can have."""
+    try:
+        TypeAdapter(BenchmarkName).validate_python(name)
+    except ValidationError as error:
+        raise UsageError(
+            f"{shown(name)} cannot be the name of a benchmark, expected a name of lower-case "
+            "letters, digits and underscores such as my_vqa; give another name."
+        ) from error
+
+
+# --- encodings ---
+
+
+@contextmanager
+def _in_utf8(request: Request) -> Iterator[tuple[Path, str | None]]:
+    """The table in a Unicode encoding, and its text if that is new.
+
+    Raises:
+        UsageError: it is in none, and no encoding is given; the message shows what the most
+            frequent other one would read.
+    """
+    if request.encoding is None:
+        if table_format(request.table) in (TableFormat.CSV, TableFormat.JSON):
+            _require_unicode(request.table)
+        yield request.table, None
+        return
+    try:
+        text = content_of(request.table).decode(request.encoding)
+    except LookupError as error:
+        raise UsageError(
+            f"--encoding {request.encoding}: is unknown, expected a name such as cp1252."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{request.table.name}: is not in {request.encoding} ({error.reason}); give another "
+            "--encoding."
+        ) from error
+    if request.copy is False:
+        raise UsageError("--encoding: the rows are written in UTF-8; leave --no-copy out.")
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / request.table.name
+        table.write_text(text, encoding="utf-8", newline="")
+        yield table, text
+
+
+def _require_unicode(path: Path) -> None:
+    """Refuse a text file that is not in UTF-8, nor marked as another encoding of Unicode."""
+    data = content_of(path)
+    try:
+        data.decode(encoding_of(data))
+    except UnicodeDecodeError as error:
+        line_begin = data.rfind(b"\n", 0, error.start) + 1
+        line_end = data.find(b"\n", error.start)
+        line = data[line_begin : line_end if line_end >= 0 else len(data)].decode(
+            "cp1252", "replace"
+        )
+        place = error.start - line_begin
+        excerpt = line[max(0, place - 20) : place + 20].strip()
+        number = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path.name}, line {number}, column {place + 1}: byte 0x{data[error.start]:02x} is not "
+            f"UTF-8; if {shown(excerpt)} is correct there, pass --encoding cp1252, otherwise save the "
+            "file as UTF-8 (in Excel: CSV UTF-8)."
+        ) from error
+
+
+# --- rows ---
+
+
+def _require_sound_rows(
+    request: Request, text: str, table: Path, images: Path, *, check_pictures: bool
+) -> None:
+    """Read all rows as they will be read from the folder with this text of ``benchmark.yaml``.
+
+    Raises:
+        UsageError: the text is not valid, as an option is wrong.
+        DataError: a row is faulty; the first ones are printed.
+    """
+    content = {**yaml.safe_load(text), "data": str(table.resolve()), "images": str(images)}
+    content.pop("rubric", None)  # its file does not exist yet
+    if not check_pictures:
+        del content["columns"]["image"]
+    try:
+        file = BenchmarkFile.model_validate(content)
+    except ValidationError as error:
+        problem = first_problem(error, source=content)
+        raise UsageError(f"{request.table.name}: {problem}; correct the options.") from error
+    folder = BenchmarkFolder(request.target, file, {})
+    faults = read_folder(folder, Release(table)).faults
+    if faults:
+        raise _faulty(faults)
+
+
+def _require_pictures(sources: FolderSources) -> None:
+    """Decode the pictures that are copied; others are decoded when the folder is added.
+
+    Raises:
+        DataError: one cannot be decoded; names the first row that has it.
+    """
+    for path, file in sources.copied_pictures.items():
+        try:
+            decode_image(read_picture(file), path)
+        except MediaError as error:
+            where = sources.pictures[path]
+            raise DataError(f"{where}: picture {error} Nothing was written.") from error
+
+
+def _faulty(faults: Sequence[RowFault]) -> DataError:
+    """The error that rows are faulty, after the first faults have been printed."""
+    if len(faults) == 1:
+        return DataError(f"{faults[0]} Nothing was written.")
+    for fault in faults[:_MOST_FAULTS]:
+        fail(fault)
+    more = len(faults) - _MOST_FAULTS
+    rest = f" ({more:,} more are not shown)" if more > 0 else ""
+    return DataError(
+        f"{counted(len(faults), 'fault')}{rest}: nothing was written; correct the rows and run the "
+        "same command again."
+    )
+
+
+def next_commands(request: Request) -> list[str]:
+    """The two commands that a user runs after the folder is added: a run, and the viewer."""
+    run = "lmms-eval --model medtasks_baseline --model_args policy=uniform"
+    return [f"{run} --tasks {request.name} --output_path results", "medtasks view results"]

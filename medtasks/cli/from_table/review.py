@@ -1,0 +1,101 @@
+"""A proposal as the user sees it: printed as a table and, on a terminal, asked about."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from medtasks.cli.console import fail, table, write
+from medtasks.cli.from_table.columns import Columns
+from medtasks.cli.from_table.proposal import Proposal, Wishes, propose
+from medtasks.cli.from_table.undecided import Undecided
+from medtasks.core.errors import UsageError
+from medtasks.core.text import counted, printable
+
+_SETTINGS = {"answers": "--answers ", "answer_form": "--answer-form ", "language": "--language "}
+"""The options of what can be changed besides the roles of columns."""
+
+Ask = Callable[[str], str]
+"""Asks a question and returns the answer; empty for Enter."""
+
+
+def is_terminal() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def decided(columns: Columns, wishes: Wishes, ask: Ask | None) -> Proposal:
+    """The proposal that the user accepts, after it is printed.
+
+    Without ``ask``, a proposal in which nothing is open is accepted.
+
+    Raises:
+        Undecided: a choice is open, and nobody can be asked.
+        UsageError: a wish cannot be fulfilled, and nobody can be asked.
+    """
+    while True:
+        proposal, wishes = _without_open_choices(columns, wishes, ask)
+        _print(columns, proposal)
+        changes = ask("Enter to accept, or a change such as cluster=patient: ") if ask else ""
+        if not changes.strip():
+            return proposal
+        wishes = _changed(columns, wishes, changes)
+
+
+def _without_open_choices(
+    columns: Columns, wishes: Wishes, ask: Ask | None
+) -> tuple[Proposal, Wishes]:
+    """The proposal, after the user has been asked for every choice that is open."""
+    while True:
+        try:
+            return propose(columns, wishes), wishes
+        except Undecided as undecided:
+            if ask is None:
+                raise
+            wishes = _answered(columns, wishes, undecided, ask)
+
+
+def _answered(columns: Columns, wishes: Wishes, undecided: Undecided, ask: Ask) -> Wishes:
+    """The wishes with the user's answer to an open choice; an unusable answer is asked again."""
+    candidates = undecided.candidates if len(undecided.candidates) > 1 else columns.names
+    write(printable(f"{undecided.reason}."))
+    for number, candidate in enumerate(candidates, start=1):
+        write(f"  {number}  {printable(candidate or '(none)')}")
+    while True:
+        answer = ask(f"{undecided.option.split()[-1].rstrip('=')}: ").strip()
+        value = answer
+        if answer.isdecimal() and 1 <= int(answer) <= len(candidates):
+            value = candidates[int(answer) - 1]
+        elif answer not in candidates:
+            fail(f"expected a number from 1 to {len(candidates)}.")
+            continue
+        return wishes.with_option(undecided.option, value)
+
+
+def _changed(columns: Columns, wishes: Wishes, changes: str) -> Wishes:
+    """The wishes with a change such as ``cluster=patient``; without it if it is not possible."""
+    key, sign, value = changes.partition("=")
+    key = key.strip().replace("-", "_")
+    if not sign:
+        fail("expected a change such as cluster=patient, or Enter.")
+        return wishes
+    option = _SETTINGS.get(key, f"--column {key}=")
+    try:
+        changed = wishes.with_option(option, value.strip())
+        propose(columns, changed)
+    except Undecided:  # will be asked
+        return changed
+    except UsageError as error:
+        fail(error)
+        return wishes
+    return changed
+
+
+def _print(columns: Columns, proposal: Proposal) -> None:
+    """Print what was decided, with the reasons, and which columns are not used."""
+    rows = [(line.key, line.value, line.why, line.example) for line in proposal.lines]
+    write(printable(f"{columns.path.name}: {counted(columns.rows, 'row')}"))
+    table(("", "column or value", "why", "first value"), rows)
+    unused = [name for name in columns.names if name not in proposal.used]
+    if unused:
+        write(printable(f"not used: {', '.join(unused)}"))
