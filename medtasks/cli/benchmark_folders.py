@@ -50,7 +50,12 @@ def add_benchmark_folder(path: Path) -> None:
     report(_prepared(folder))
     add_folder(folder.name, folder.path)
     names = ",".join(task_names(folder.file))
-    write(f"added {folder.name}. Next:", f"  lmms-eval --model MODEL --tasks {names}")
+    write(
+        f"added {folder.name}. Next, with a baseline in place of a model:",
+        f"  lmms-eval --model medtasks_baseline --model_args policy=uniform --tasks {names} "
+        "--output_path results",
+        "  medtasks view results",
+    )
 
 
 def _located(path: Path) -> Path:

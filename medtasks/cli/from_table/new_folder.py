@@ -16,6 +16,7 @@ from medtasks.catalog.benchmark_folder import (
     BenchmarkFolder,
     BenchmarkName,
 )
+from medtasks.cli.benchmark_folders import add_benchmark_folder
 from medtasks.cli.console import fail, write
 from medtasks.cli.from_table.columns import Column, Columns
 from medtasks.cli.from_table.folder_files import (
@@ -27,12 +28,10 @@ from medtasks.cli.from_table.folder_files import (
 from medtasks.cli.from_table.picture_folder import has_urls, picture_folder, picture_paths
 from medtasks.cli.from_table.proposal import Proposal, Wishes
 from medtasks.cli.from_table.review import Ask, decided
-from medtasks.core.errors import DataError, MediaError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import first_problem, shown
 from medtasks.core.text import counted, printable
-from medtasks.data.folder_rows import RowFault, read_folder
-from medtasks.data.media.images import read_picture
-from medtasks.data.media.pictures import decode_image
+from medtasks.data.folder_rows import RowFault, read_folder, undecodable_pictures
 from medtasks.data.release import Release
 from medtasks.data.sources import content_of, encoding_of
 from medtasks.data.table_formats import TableFormat, table_format
@@ -101,10 +100,12 @@ def new_folder(request: Request, ask: Ask | None) -> None:
         sources = _sources(request, pictures, text)
         is_local = not has_urls(pictures)
         checked = benchmark_text(request.target, facts, proposal, sources)
-        _require_sound_rows(request, checked, table, sources.images, check_pictures=is_local)
-        _require_pictures(sources)
+        checked_folder = _checked_folder(request, checked, table, sources.images, is_local=is_local)
+        _require_sound_rows(checked_folder, decode=bool(sources.copied_pictures))
         names = write_folder(request.target, facts, proposal, sources)
     write(printable(f"wrote {request.target}: {', '.join(names)}"))
+    if request.add:
+        add_benchmark_folder(request.target)
 
 
 def _sources(request: Request, pictures: Sequence[Column], text: str | None) -> FolderSources:
@@ -211,42 +212,41 @@ def _require_unicode(path: Path) -> None:
 # --- rows ---
 
 
-def _require_sound_rows(
-    request: Request, text: str, table: Path, images: Path, *, check_pictures: bool
-) -> None:
-    """Read all rows as they will be read from the folder with this text of ``benchmark.yaml``.
+def _checked_folder(
+    request: Request, text: str, table: Path, images: Path, *, is_local: bool
+) -> BenchmarkFolder:
+    """The folder as it will be with this text of ``benchmark.yaml``, with the rows in ``table``.
+
+    If pictures are not local, the columns with their URLs are left out: they are fetched when the
+    folder is added.
 
     Raises:
         UsageError: the text is not valid, as an option is wrong.
-        DataError: a row is faulty; the first ones are printed.
     """
     content = {**yaml.safe_load(text), "data": str(table.resolve()), "images": str(images)}
     content.pop("rubric", None)  # its file does not exist yet
-    if not check_pictures:
+    if not is_local:
         del content["columns"]["image"]
     try:
         file = BenchmarkFile.model_validate(content)
     except ValidationError as error:
         problem = first_problem(error, source=content)
         raise UsageError(f"{request.table.name}: {problem}; correct the options.") from error
-    folder = BenchmarkFolder(request.target, file, {})
-    faults = read_folder(folder, Release(table)).faults
-    if faults:
-        raise _faulty(faults)
+    return BenchmarkFolder(request.target, file, {})
 
 
-def _require_pictures(sources: FolderSources) -> None:
-    """Decode the pictures that are copied; others are decoded when the folder is added.
+def _require_sound_rows(folder: BenchmarkFolder, *, decode: bool) -> None:
+    """Read all rows as they will be read from the folder, and ``decode`` their picture files.
 
     Raises:
-        DataError: one cannot be decoded; names the first row that has it.
+        DataError: a row is faulty; the first ones are printed.
     """
-    for path, file in sources.copied_pictures.items():
-        try:
-            decode_image(read_picture(file), path)
-        except MediaError as error:
-            where = sources.pictures[path]
-            raise DataError(f"{where}: picture {error} Nothing was written.") from error
+    reading = read_folder(folder, Release(folder.data))
+    faults = reading.faults
+    if decode and not faults:
+        faults = list(undecodable_pictures(folder, reading))
+    if faults:
+        raise _faulty(faults)
 
 
 def _faulty(faults: Sequence[RowFault]) -> DataError:
@@ -261,9 +261,3 @@ def _faulty(faults: Sequence[RowFault]) -> DataError:
         f"{counted(len(faults), 'fault')}{rest}: nothing was written; correct the rows and run the "
         "same command again."
     )
-
-
-def next_commands(request: Request) -> list[str]:
-    """The two commands that a user runs after the folder is added: a run, and the viewer."""
-    run = "lmms-eval --model medtasks_baseline --model_args policy=uniform"
-    return [f"{run} --tasks {request.name} --output_path results", "medtasks view results"]
