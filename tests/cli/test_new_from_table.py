@@ -95,6 +95,18 @@ def test_a_folder_without_code_is_written(medtasks: Any, table: Path) -> None:
         assert line in done.stdout
 
 
+@pytest.mark.slow
+def test_the_folder_is_added_and_the_next_commands_are_named(medtasks: Any, table: Path) -> None:
+    places = {"XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config"}
+    done = medtasks("new", "my_vqa", "--from", "rows.csv", **places)
+    assert done.returncode == 0, done.stderr
+    assert "prepared my_vqa: 4 rows, 2 media files, 2 clusters" in done.stdout
+    *_, run, view = done.stdout.splitlines()
+    assert run.startswith("  lmms-eval --model medtasks_baseline")
+    assert "--tasks my_vqa,my_vqa_circular" in run
+    assert view == "  medtasks view results"
+
+
 def test_nothing_is_overwritten(medtasks: Any, table: Path) -> None:
     (table.parent / "my_vqa").mkdir()
     done = medtasks("new", "my_vqa", "--from", "rows.csv")
