@@ -307,8 +307,9 @@ def undecodable_pictures(
     for record, where in zip(reading.records, reading.places, strict=True):
         for name in record.media:
             if name in errors:
-                message = str(errors[name]).rstrip(".")
-                yield RowFault("MT402", where, ("columns", "image"), message, "fix the file")
+                error = str(errors[name]).replace(str(images / name), f"picture {name}")
+                message, _, fix = error.rstrip(".").rpartition("; ")
+                yield RowFault("MT402", where, ("columns", "image"), message, fix)
 
 
 def labels_of(folder: BenchmarkFolder) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def test_a_judge_and_its_prompt_for_open_answers(medtasks: Any, table: Path) -> 
     assert done.returncode == 0, done.stderr
     folder = load_benchmark_folder(table.parent / "my_vqa")
     assert folder.file.answers == "open"
-    assert folder.rubric is not None
+    assert folder.file.rubric == "rubric.yaml"
     assert (folder.path / "judge.j2").is_file()
 
 

@@ -19,6 +19,8 @@ _SUFFIXES = frozenset(
     {".bmp", ".dcm", ".gif", ".jfif", ".jp2", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 )
 _PICTURE = re.compile(r"https?://|data:image/|[A-Za-z0-9+/\r\n]{64,}={0,2}$", re.IGNORECASE)
+_LONGEST_PATH = 1000
+"""Characters of a path or URL, at most: longer texts are files in base64."""
 _EXAMPLE_LENGTH = 36
 """Characters of an example that is printed."""
 
@@ -69,8 +71,8 @@ class Column:
         if not self.counts:
             return "(picture)" if self.has_pictures else ""
         first = next(iter(self.counts))
-        is_long_picture = self.has_pictures and len(first) > 200
-        return "(picture in base64)" if is_long_picture else shortened(first, _EXAMPLE_LENGTH)
+        is_file = len(first) > 200 and is_like_picture(first)
+        return "(picture in base64)" if is_file else shortened(first, _EXAMPLE_LENGTH)
 
     def first_repeated(self) -> tuple[Where, Where] | None:
         """The places of a text and of its first repetition; None if no text repeats."""
@@ -137,5 +139,7 @@ def is_like_picture(cell: Any) -> bool:
     if not isinstance(cell, str):
         return False
     text = cell.strip()
-    suffix = PurePosixPath(text.replace("\\", "/")).suffix.lower() if len(text) < 1000 else ""
+    suffix = (
+        PurePosixPath(text.replace("\\", "/")).suffix.lower() if len(text) <= _LONGEST_PATH else ""
+    )
     return suffix in _SUFFIXES or _PICTURE.match(text) is not None
