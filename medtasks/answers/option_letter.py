@@ -135,7 +135,10 @@ class OptionLetterFilter(ResponseFilter):
 
         benchmark = document.get("benchmark")
         declared = self._letters or (benchmark and "".join(get_benchmark(benchmark).options))
-        return declared or LETTERS, tuple(sorted(document.get("choices", {}).items()))
+        texts = document.get("choices") or {}
+        # a dataset pads missing options with None
+        options = [(letter, text) for letter, text in texts.items() if text is not None]
+        return declared or LETTERS, tuple(sorted(options))
 
     def reader(self, context: Any) -> Callable[[str], Reading]:
         """:func:`extract_option` among these options."""

@@ -21,8 +21,7 @@ from medtasks.catalog.benchmark import (
 )
 from medtasks.catalog.benchmark_folder import LETTERS, TEMPLATE_NAMES, BenchmarkFolder
 from medtasks.catalog.folder_tasks import (
-    LABEL_METRICS,
-    OPTION_METRICS,
+    CHOICE_METRICS,
     OTHER_TEXT_METRICS,
     ROWS,
     TEXT_METRICS,
@@ -32,8 +31,7 @@ from medtasks.catalog.registry import Plugin
 from medtasks.data.folder_rows import FolderRecord, folder_records, folder_state
 from medtasks.data.release import Release
 
-score_options = scored_by(*OPTION_METRICS)
-score_labels = scored_by(*LABEL_METRICS)
+score_choices = scored_by(*CHOICE_METRICS)
 score_texts = scored_by(*TEXT_METRICS)
 score_other_texts = scored_by(*OTHER_TEXT_METRICS)
 

@@ -81,16 +81,13 @@ class _Scoring:
     confidence: str = ""
 
 
-OPTION_METRICS = ("accuracy",)
-LABEL_METRICS = ("exact_match",)
+CHOICE_METRICS = ("accuracy",)
 TEXT_METRICS = ("exact_match", "rougeL", "chrf")
 OTHER_TEXT_METRICS = ("exact_match", "chrf")
 """For other languages than English: ROUGE counts the letters a to z alone."""
 
-_OPTIONS = _Scoring("score_options", "OptionLetterFilter", OPTION_METRICS, "{of: option}")
-_LABELS = _Scoring(
-    "score_labels", "ClosedAnswerFilter", LABEL_METRICS, "{of: answer, correct: exact_match}"
-)
+_OPTIONS = _Scoring("score_choices", "OptionLetterFilter", CHOICE_METRICS, "{of: option}")
+_LABELS = _Scoring("score_choices", "ClosedAnswerFilter", CHOICE_METRICS, "{of: answer}")
 _TEXTS = _Scoring("score_texts", "AnswerTextFilter", TEXT_METRICS)
 _OTHER_TEXTS = _Scoring("score_other_texts", "AnswerTextFilter", OTHER_TEXT_METRICS)
 

@@ -120,7 +120,7 @@ def sign(name: str, **choices: Any) -> str:
 
 
 class Accuracy(MeanMetric):
-    """Share of samples whose extracted letter is the reference letter (0..1).
+    """Share of samples whose extracted letter or label is the reference (0..1).
 
     The prediction is a filter's output: a letter, or a status marker such as ``[none]``. A marker
     never equals a letter, so a response without exactly one selectable option is scored as wrong.

@@ -92,6 +92,8 @@ class PromptCheck:
         """Report the first option that the prompt lacks, or shows without its letter."""
         if self.visible.isdisjoint({"choices", "options"}):
             return
+        if "choices" not in document and sorted(document.get("options") or ()) == ["no", "yes"]:
+            return  # every question that can be answered so implies them
         folded_prompt = folded(prompt)
         for name, text in options_of(document):
             if folded(text) not in folded_prompt:
