@@ -13,10 +13,12 @@ from medtasks.catalog.folder_tasks import task_names
 from medtasks.catalog.folders_in_use import add_folder, include, remove_folder
 from medtasks.catalog.registry import code_left_out, get_benchmark
 from medtasks.catalog.task_package import LeftOut, without_warnings
-from medtasks.cli.console import progress, table, write
+from medtasks.cli.console import table, write
 from medtasks.cli.help import PlainCommand
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
+from medtasks.core.progress_bars import progress
+from medtasks.data.preparation_report import preparation_lines
 from medtasks.data.prepared import Prepared
 
 app = typer.Typer()
@@ -43,11 +45,9 @@ def add_benchmark_folder(path: Path) -> None:
         MedtasksError: ``benchmark.yaml`` is not valid, a name is taken, or files cannot be written.
         typer.Exit: rows are faulty, and were listed.
     """
-    from medtasks.cli.prepare import report
-
     folder = load_benchmark_folder(_located(path))
     _use(folder)
-    report(_prepared(folder))
+    write(*preparation_lines(_prepared(folder)))
     add_folder(folder.name, folder.path)
     names = ",".join(task_names(folder.file))
     write(

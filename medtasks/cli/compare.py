@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks.cli.console import progress, table, write, write_json
+from medtasks.cli.console import table, write, write_json
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json, Prices
 from medtasks.core.errors import UsageError
+from medtasks.core.progress_bars import progress
 from medtasks.core.text import grouped_notes, p_text, printable
 
 if TYPE_CHECKING:

@@ -1,12 +1,11 @@
-"""Output of commands: texts and tables, progress bars on a terminal, plain lines when piped."""
+"""Output of commands: texts and tables, which fit the terminal, or are whole when piped."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -15,9 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks.core.text import printable, well_formed
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
 
 LEAST_WIDTH = 14
 """Width to which a column of words may shrink; columns of numbers, and the first one, keep
@@ -101,40 +97,3 @@ def _print_fitting(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
     console.print(drawn)
     if drawn_count < len(columns):
         print(f"  not shown for lack of width: {', '.join(columns[drawn_count:])}")
-
-
-def bars(*more: ProgressColumn) -> Progress:
-    """Progress bars on standard error, with ``more`` columns; disabled if that is not a
-    terminal.
-    """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        *more,
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, disable=not console.is_terminal)
-
-
-@contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that draws a progress bar on standard error, called with (done, total); it does
-    nothing if that is not a terminal.
-    """
-    with bars() as drawn:
-        task = drawn.add_task(label, total=None)
-
-        def update(done: int, total: int) -> None:
-            drawn.update(task, completed=done, total=total)
-
-        yield update

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from medtasks.catalog.contents import task_packages
-from medtasks.cli.console import progress, table, write
+from medtasks.cli.console import table, write
 from medtasks.cli.help import PlainCommand
 from medtasks.core.cache import cache_root
 from medtasks.core.extras import require
+from medtasks.core.progress_bars import progress
 from medtasks.core.settings import using
 
 if TYPE_CHECKING:

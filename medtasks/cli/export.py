@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from medtasks.cli.console import progress, write
+from medtasks.cli.console import write
 from medtasks.cli.help import PlainCommand, PlainGroup
 from medtasks.cli.options import Results
 from medtasks.core.extras import needs
+from medtasks.core.progress_bars import progress
 from medtasks.core.replacement import replaced
 from medtasks.core.text import counted, printable
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from medtasks.cli.console import bars
+from medtasks.core.progress_bars import bars
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress

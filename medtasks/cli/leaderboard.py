@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks.cli import submissions
-from medtasks.cli.console import progress, table, write
+from medtasks.cli.console import table, write
 from medtasks.cli.help import PlainCommand, PlainGroup
 from medtasks.cli.options import Prices, Results
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
+from medtasks.core.progress_bars import progress
 from medtasks.core.text import counted, grouped_notes, printable
 
 if TYPE_CHECKING:

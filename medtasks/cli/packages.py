@@ -10,11 +10,12 @@ import typer
 
 from medtasks.catalog.benchmark_folder import is_benchmark_folder
 from medtasks.catalog.task_package import without_warnings
-from medtasks.cli.console import progress, table, write, write_json
+from medtasks.cli.console import table, write, write_json
 from medtasks.cli.from_table import options
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
+from medtasks.core.progress_bars import progress
 from medtasks.core.text import counted
 
 app = typer.Typer()

@@ -12,15 +12,13 @@ import typer
 from typing_extensions import Unpack
 
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
-from medtasks.cli.console import progress, write
+from medtasks.cli.console import write
 from medtasks.cli.help import PlainCommand, PlainGroup, examples
-from medtasks.core.text import counted, first_names, grouped_notes, printable
+from medtasks.core.progress_bars import progress
 from medtasks.data.package_release import prepare_package
+from medtasks.data.preparation_report import preparation_lines
 from medtasks.data.prepare_commands import Bars, Out, PictureOptions, parameters_of
-from medtasks.data.prepared import DataManifest, Prepared, coverage_lines
-
-MOST_REASONS = 10
-"""Reasons why media files are left out that are printed; the manifest has all."""
+from medtasks.data.prepared import Prepared
 
 
 class BenchmarkCommands(PlainGroup):
@@ -59,7 +57,7 @@ def _reporting(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:
     @functools.wraps(run)
     def command(**options: Any) -> None:
         for prepared in run(progress, **options):
-            report(prepared)
+            write(*preparation_lines(prepared))
 
     _, *parameters = parameters_of(run)
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -95,50 +93,3 @@ _register = app.command(
     epilog=examples("medtasks prepare package my_benchmark --source data/"),
 )
 _register(_reporting(_prepare_package))
-
-
-def report(prepared: Prepared) -> None:
-    """Print what was prepared, and how it differs from what was published."""
-    manifest = prepared.manifest
-    counts = manifest.counts
-    write(
-        f"prepared {manifest.benchmark}: {counted(counts.rows, 'row')}, "
-        f"{counted(counts.media, 'media file')}, {counted(counts.clusters, 'cluster')}, "
-        f"fingerprint {manifest.fingerprint[:16]}"
-    )
-    write(*(f"  {line}" for line in _details(manifest)))
-    write(f"  in {prepared.directory}")
-
-
-def _details(manifest: DataManifest) -> Iterator[str]:
-    """Lines about the rows and media: what was counted, left out, and noticed."""
-    for kind, number in manifest.counts.by_kind.items():
-        yield f"{kind}: {number:,}"
-    for difference in manifest.differences:
-        yield f"differs: {difference}"
-    for reason, number in manifest.excluded.items():
-        yield f"excluded: {counted(number, 'row')} ({reason})"
-    yield from _left_out_media(manifest)
-    if manifest.references_only:
-        yield "references only: enough to score predictions, not to run models"
-    yield from coverage_lines(manifest.coverage)
-    for oddity, number in manifest.details.get("oddities", {}).items():
-        if number:
-            yield f"noted: {oddity}: {number:,}"
-    if manifest.uniform_media:
-        pictures = first_names(map(printable, manifest.uniform_media))
-        number = len(manifest.uniform_media)
-        yield f"noted: pictures whose pixels all have one value: {number:,} ({pictures})"
-
-
-def _left_out_media(manifest: DataManifest) -> Iterator[str]:
-    """A line for each reason why media files cannot be used, with the first of the files."""
-    reasons = [(reason, name) for name, reason in manifest.excluded_media.items()]
-    lines = grouped_notes(reasons)
-    yield from lines[:MOST_REASONS]
-    omitted = len(lines) - MOST_REASONS
-    if omitted > 0:
-        yield (
-            f"  and {omitted:,} other reasons: field `excluded_media` of manifest.json has all "
-            "files"
-        )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import progress, table, write, write_json
+from medtasks.cli.console import table, write, write_json
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json, Results
 from medtasks.core.errors import UsageError
+from medtasks.core.progress_bars import progress
 from medtasks.core.replacement import replaced
 from medtasks.core.text import counted, printable
 

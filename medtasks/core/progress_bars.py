@@ -1,0 +1,48 @@
+"""Progress bars on standard error, if that is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
+
+def bars(*more: ProgressColumn) -> Progress:
+    """Progress bars on standard error, with ``more`` columns; disabled if that is not a
+    terminal.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *more,
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that draws a progress bar on standard error, called with (done, total); it does
+    nothing if that is not a terminal.
+    """
+    with bars() as drawn:
+        task = drawn.add_task(label, total=None)
+
+        def update(done: int, total: int) -> None:
+            drawn.update(task, completed=done, total=total)
+
+        yield update
