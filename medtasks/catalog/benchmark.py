@@ -32,6 +32,38 @@ class PrepareCommand:
     examples: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class HubFiles:
+    """Files of a dataset on the Hugging Face hub.
+
+    Args:
+        dataset: the name of the dataset.
+        patterns: the files that are fetched.
+        revision: the commit from which they are fetched; None for the newest one.
+    """
+
+    dataset: str
+    patterns: tuple[str, ...]
+    revision: str | None = None
+
+
+@dataclass(frozen=True)
+class AutomaticPreparation:
+    """How a run prepares missing data by itself, once the user has agreed to the download.
+
+    Args:
+        files: what is fetched from the hub.
+        options: the options of the benchmark's ``medtasks prepare`` command.
+        is_limit: whether ``files`` are the most that is fetched, and less may be enough.
+        original: the benchmark whose prepared data the command needs.
+    """
+
+    files: tuple[HubFiles, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_limit: bool = False
+    original: str | None = None
+
+
 ABSTENTION = "This cannot be told from the image."
 """The answer of a model that does not know, unless the documents define another."""
 
@@ -113,7 +145,8 @@ class DataSource:
         documents: turns a record into the harness's documents; by default one, whose target is the
             record's ``answer``.
         hub: the release's dataset on the Hugging Face hub, then the files to fetch (patterns), for
-            ``--source hub``.
+            ``--source hub``. Unless there is a ``command``, a run fetches them by itself once the
+            user has agreed.
         local: the files of a benchmark folder, which need no command.
         command: replaces the generic ``medtasks prepare`` command.
         mini: writes a source directory of miniature data.
@@ -122,6 +155,9 @@ class DataSource:
         version: version of the miniature data.
         doubt: why a document's gold answer is doubtful, for ``medtasks validate``; None if it is
             not.
+        revision: the commit of ``hub``; None for the newest one, which the manifest records.
+        automatic: how a run prepares the data by itself if there is a ``command``; None if a user
+            has to do something first.
     """
 
     prepare: str
@@ -135,6 +171,16 @@ class DataSource:
     prepare_mini: Callable[[Path, Path], object] | None = None
     version: str = "1"
     doubt: Callable[[Mapping[str, Any]], str | None] | None = None
+    revision: str | None = None
+    automatic: AutomaticPreparation | None = None
+
+    @property
+    def hub_files(self) -> HubFiles | None:
+        """The files that ``hub`` names; None without ``hub``."""
+        if not self.hub:
+            return None
+        dataset, *patterns = self.hub
+        return HubFiles(dataset, tuple(patterns), self.revision)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -17,13 +18,25 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 """What a file system without locks answers: then there is no protection against other processes."""
 
 
+_PAUSE = 0.5
+"""Seconds between attempts to get a lock that another process holds."""
+
+
+class LockedError(UsageError):
+    """Another process holds the lock; ``holder`` describes it."""
+
+    def __init__(self, message: str, holder: str) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
 @contextlib.contextmanager
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock the directory ``target``, which need not exist, for the block, against other processes
     on this file system.
 
     If another process holds the lock, a hidden file that the system releases when a process is
-    killed, a `UsageError` says by which ``target`` is being ``doing`` (``prepared``), and to wait
+    killed, a `LockedError` says by which ``target`` is being ``doing`` (``prepared``), and to wait
     ``otherwise`` to do something else. Where the file system has no locks, there is no such
     protection.
     """
@@ -37,7 +50,7 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     except Timeout as error:
         holder = _holder(path)
         message = f"{target}: is being {doing} by {holder}; wait for it{otherwise}."
-        raise UsageError(message) from error
+        raise LockedError(message, holder) from error
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
@@ -52,6 +65,26 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
         # before releasing: whoever waits checks that the file it locked still exists
         path.unlink(missing_ok=True)
         lock.release()
+
+
+@contextlib.contextmanager
+def held_when_free(target: Path, doing: str, waits_for: Callable[[str], None]) -> Iterator[None]:
+    """As :func:`held`, but wait until no other process holds the lock.
+
+    ``waits_for`` is called once, with the process that holds it, if there is one.
+    """
+    is_reported = False
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(held(target, doing))
+                break
+            except LockedError as error:
+                if not is_reported:
+                    waits_for(error.holder)
+                is_reported = True
+                time.sleep(_PAUSE)
+        yield
 
 
 def is_held(target: Path) -> bool:

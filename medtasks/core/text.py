@@ -79,6 +79,18 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {plural or noun + 's'}"
 
 
+def byte_count(count: int) -> str:
+    """A number of bytes in decimal units.
+
+    >>> byte_count(900), byte_count(12_345_678), byte_count(6_895_143_178)
+    ('900 bytes', '12.3 MB', '6.9 GB')
+    """
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return counted(count, "byte")
+
+
 def first_names(names: Iterable[str], most: int = 4, separator: str = ", ") -> str:
     """The first ``most`` names, and how many more there are.
 

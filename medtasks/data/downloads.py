@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from medtasks.core.errors import DataError, MediaError
 from medtasks.core.files import MAX_PICTURE_BYTES
+from medtasks.data.hub import offline_switch
 from medtasks.data.media.pictures import decode_image
 from medtasks.data.progress import Progress
 
@@ -184,9 +185,10 @@ def _login_headers(url: str) -> dict[str, str]:
     is_on_hub = urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]
     if not is_on_hub:
         return {}
-    if constants.HF_HUB_OFFLINE:
+    switch = offline_switch()
+    if switch is not None:
         raise DataError(
-            f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+            f"{_host(url)}: {switch} is set, so {url} cannot be fetched; unset it, or "
             "give the directory of the pictures with --images."
         )
     token = get_token()

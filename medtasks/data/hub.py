@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
-from medtasks.core.errors import DataError
+from medtasks.catalog.benchmark import HubFiles
+from medtasks.core.errors import DataError, MedtasksError
+from medtasks.data.hub_listing import hub_listing, why_not_fetched
+from medtasks.data.large_files import fetch_large_files
 from medtasks.data.prepared import Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_ON = ("1", "ON", "YES", "TRUE")
+"""Values that turn on a switch of the hub's libraries."""
 
 
 def located(
@@ -28,10 +34,22 @@ def located(
     return path, Source(kind=file, name=path.name)
 
 
+def offline_switch() -> str | None:
+    """The variable that forbids access to the hub (`HF_HUB_OFFLINE`, …); None if none does."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE"
+    if os.environ.get("HF_DATASETS_OFFLINE", "").upper() in _ON:
+        return "HF_DATASETS_OFFLINE"
+    return None
+
+
 def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
     """Fetch the files of a hub dataset that match a pattern; return their directory and commit.
 
-    A local directory ``name`` is returned as it is, without a commit.
+    A local directory ``name`` is returned as it is, without a commit. If access to the hub is
+    forbidden, the files are taken from the hub's cache.
 
     Raises:
         DataError: the hub cannot be reached, or does not have the dataset.
@@ -40,18 +58,38 @@ def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Pa
         return Path(name), None
     from huggingface_hub import snapshot_download
 
+    switch = offline_switch()
     try:
+        if switch is None:
+            _fetch_large_files(HubFiles(name, patterns, revision))
         snapshot = snapshot_download(
-            name, repo_type="dataset", revision=revision, allow_patterns=list(patterns)
+            name,
+            repo_type="dataset",
+            revision=revision,
+            allow_patterns=list(patterns),
+            local_files_only=switch is not None,
         )
+    except MedtasksError:
+        raise
     # The client raises errors of many types: for network, TLS, proxy, a missing repository or file
     except Exception as error:
+        reason = why_not_fetched(error)
+        if switch is not None:
+            reason = f"{switch} is set, and the hub's cache lacks the files"
         raise DataError(
-            f"{name}: {', '.join(patterns)} cannot be fetched from the hub "
-            f"({type(error).__name__}); to work without the hub, copy the dataset here and give it "
-            "with --source."
+            f"{name}: {', '.join(patterns)} cannot be fetched from the hub ({reason}); to work "
+            "without the hub, copy the dataset here and give it with --source."
         ) from error
     folder = Path(snapshot)
     if _COMMIT.fullmatch(folder.name) is None:
         return folder, None
     return folder, folder.name
+
+
+def _fetch_large_files(files: HubFiles) -> None:
+    """Fetch the large files of a dataset, if the hub can be reached."""
+    try:
+        listing = hub_listing(files)
+    except DataError:  # the client finds out whether its cache has the files
+        return
+    fetch_large_files(listing)

@@ -22,7 +22,7 @@ from medtasks.data.release import Release
 
 def prepare_package(
     benchmark: Benchmark,
-    source: Path,
+    source: Path | None,
     out: Path | None = None,
     *,
     media: Path | None = None,
@@ -30,7 +30,8 @@ def prepare_package(
 ) -> Prepared:
     """Prepare the records that ``benchmark.data.read`` yields of the release ``source``.
 
-    The source ``hub`` is the dataset `DataSource.hub`. Pictures are below ``media`` (default:
+    The source ``hub``, unless there is a file of that name, or None is the dataset
+    `DataSource.hub`. Pictures are below ``media`` (default:
     ``source``), in ZIP archives there, or in the rows.
 
     Raises:
@@ -41,29 +42,30 @@ def prepare_package(
         raise UsageError(
             f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark."
         )
-    source, origin = _located_release(benchmark, source)
+    path, origin = _located_release(benchmark, source)
     if media is None and benchmark.data.local is not None:
         media = benchmark.data.local.media
     with Preparation(benchmark.name, out, **options) as place:
         keep = None if place.references_only else place.directory / "media"
-        release = Release(source, media, keep)
-        records = _read_records(benchmark, release, source)
-        _refuse_duplicates(records, source)
+        release = Release(path, media, keep)
+        records = _read_records(benchmark, release, path)
+        _refuse_duplicates(records, path)
         release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)
 
 
-def _located_release(benchmark: Benchmark, source: Path) -> tuple[Path, Source]:
-    """The path of the release, fetched if ``source`` is ``hub``, and its origin."""
+def _located_release(benchmark: Benchmark, source: Path | None) -> tuple[Path, Source]:
+    """The path of the release, fetched if ``source`` is the hub, and its origin."""
     local = benchmark.data.local
     if local is not None and source == local.rows:
         return source, Source(kind="folder", name=source.name, sha256=local.state())
-    if str(source) != "hub" or source.exists():
+    if source is not None and (str(source) != "hub" or source.exists()):
         return source, Source(kind="package", name=source.name)
-    if not benchmark.data.hub:
+    files = benchmark.data.hub_files
+    if files is None:
         raise UsageError(f"{benchmark.name} is not on the hub; give its files with --source DIR.")
-    folder, commit = hub_tree(*benchmark.data.hub)
-    return folder, Source(kind="hub", name=benchmark.data.hub[0], revision=commit)
+    folder, commit = hub_tree(files.dataset, *files.patterns, revision=files.revision)
+    return folder, Source(kind="hub", name=files.dataset, revision=commit)
 
 
 def _read_records(benchmark: Benchmark, release: Release, source: Path) -> list[Record]:
