@@ -20,9 +20,11 @@ from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.layout_parts import error_columns, kinds_of_error
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
+    AutomaticPreparation,
     Benchmark,
     DataSource,
     Document,
+    HubFiles,
     PrepareCommand,
     Publication,
     RecordCounts,
@@ -56,6 +58,7 @@ __all__ = [
     "FILTER_VERSIONS",
     "NO_OPTION",
     "Aspect",
+    "AutomaticPreparation",
     "Benchmark",
     "BoardLayout",
     "Case",
@@ -66,6 +69,7 @@ __all__ = [
     "ErrorRate",
     "Errors",
     "FilterInfo",
+    "HubFiles",
     "Item",
     "Joined",
     "LayoutTable",

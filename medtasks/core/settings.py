@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,14 @@ def read_subset(text: str) -> Subset | None:
     raise UsageError(f"MEDTASKS_SUBSET is {text!r}, expected {expected}.")
 
 
+class Consent(Enum):
+    """Whether a run may download data that it needs (``MEDTASKS_DOWNLOAD``)."""
+
+    YES = "yes"
+    NO = "no"
+    ASK = ""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of the process, on which documents, prompts and runs depend beside their options."""
@@ -76,6 +85,8 @@ class Settings:
     """Whether miniature data are used (``MEDTASKS_DATA=mini``)."""
     miniature: frozenset[str] = frozenset()
     """Benchmarks whose miniature data are used anyway, because a run was made on them."""
+    download: Consent = Consent.ASK
+    """Whether a run may download data that it needs; by default, it asks on a terminal."""
     cache: Path | None = None
     """Directory for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache."""
     max_frames: int | None = None
@@ -115,6 +126,7 @@ class Settings:
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
 _VARIABLES = (
     "MEDTASKS_DATA",
+    "MEDTASKS_DOWNLOAD",
     "MEDTASKS_CACHE",
     "MEDTASKS_MAX_FRAMES",
     "MEDTASKS_SUBSET",
@@ -167,6 +179,7 @@ def _settings_of(*values: str) -> Settings:
         max_failed=_share_of_failures(environment["MEDTASKS_MAX_FAILED"]),
         data=None if is_mini else _directory(environment["MEDTASKS_DATA"]),
         mini=is_mini,
+        download=_consent(environment["MEDTASKS_DOWNLOAD"]),
         cache=_directory(environment["MEDTASKS_CACHE"]),
         max_frames=_count(environment, "MEDTASKS_MAX_FRAMES"),
         subset=read_subset(environment["MEDTASKS_SUBSET"]),
@@ -202,6 +215,15 @@ def _count(environment: Mapping[str, str], variable: str) -> int | None:
     if not value.isdecimal() or int(value) < 1:
         raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
     return int(value)
+
+
+def _consent(value: str) -> Consent:
+    """The value of ``MEDTASKS_DOWNLOAD``."""
+    try:
+        return Consent(value.lower())
+    except ValueError as error:
+        expected = "yes (a run downloads data that it needs) or no (it never asks)"
+        raise UsageError(f"MEDTASKS_DOWNLOAD is {value!r}, expected {expected}.") from error
 
 
 def _is_blind(value: str) -> bool:

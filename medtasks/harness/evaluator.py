@@ -126,8 +126,10 @@ def _check(asked: Mapping[str, Any], ours: list[str]) -> None:
     from datasets.config import HF_DATASETS_CACHE
 
     from medtasks.harness.options import name_those_without_effect, refuse
+    from medtasks.harness.run_data import provide_run_data
 
     refuse(asked, ours)
+    provide_run_data(asked, ours)
     name_those_without_effect(asked, our_back_end=asked["model"] in BACK_ENDS)
     # the harness loads the one-row dataset of our task files through a cache
     if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import current_settings
-from medtasks.data.store import open_prepared
 
 REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 """lmms-eval's default of ``--reasoning_tags``."""
@@ -160,16 +159,9 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
     Raises:
         UsageError: an option is not supported by our tasks, or the back-end cannot be used.
-        NotPreparedError: the data are not prepared.
     """
     command = vars(asked["cli_args"]) if asked.get("cli_args") is not None else {}
     refuse_options({**command, **asked}, ours)
-    benchmarks: dict[str, None] = {}  # an ordered set
-    for name in ours:
-        for leaf in leaf_tasks(name):
-            benchmarks[load_spec(leaf).metadata.benchmark] = None
-    for benchmark in benchmarks:
-        open_prepared(benchmark)
     model = asked.get("model")
     if isinstance(model, str):
         force_simple = bool(asked.get("force_simple"))

@@ -16,12 +16,13 @@ from medtasks.benchmarks.aggregations import scored_by
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.contradictions import contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import HUB_FILES, prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name, prepare_transformed
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     ABSTENTION,
+    AutomaticPreparation,
     Benchmark,
     DataSource,
     Document,
@@ -121,6 +122,8 @@ BENCHMARK = Benchmark(
         mini=shipped(__file__),
         prepare_mini=lambda source, out: prepare_kvasir(str(source), out, mini=True),
         doubt=contradiction,
+        # the rows may name pictures elsewhere: the dataset of pictures has all of them
+        automatic=AutomaticPreparation(HUB_FILES, {"source": "hub"}, is_limit=True),
     ),
     cluster="image",
     visible_fields=frozenset({"question"}),
@@ -154,6 +157,7 @@ TRANSFORMED = replace(
         BENCHMARK.data,
         prepare="medtasks prepare kvasir_vqa_x1_transformed",
         prepare_mini=_prepare_mini_transformed,
+        automatic=AutomaticPreparation(original="kvasir_vqa_x1"),
         command=prepare_command(
             prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"
         ),

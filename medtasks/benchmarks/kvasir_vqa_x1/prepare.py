@@ -19,6 +19,7 @@ import typer
 from typing_extensions import Unpack
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir_row
+from medtasks.catalog.benchmark import HubFiles
 from medtasks.catalog.records import Where, distinct
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
@@ -37,6 +38,12 @@ HUB_PICTURES = "SimulaMet-HOST/Kvasir-VQA"
 
 _PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "test*.parquet")
 """Test rows in a directory or on the hub; the first pattern that matches counts."""
+
+_HUB_PATTERNS = (*_PATTERNS, "*/test*.parquet")
+_PICTURE_PATTERNS = ("*.parquet",)
+
+HUB_FILES = (HubFiles(HUB, _HUB_PATTERNS), HubFiles(HUB_PICTURES, _PICTURE_PATTERNS))
+"""The newest rows and pictures: the paper names no commits, and the manifest records those used."""
 
 
 def prepare_kvasir(
@@ -66,7 +73,7 @@ def prepare_kvasir(
             reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
-    path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
+    path, origin = located(source, HUB, *_HUB_PATTERNS)
     if images is not None and not images.is_dir():
         raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
     folder = images or _images_beside(path, origin.kind)
@@ -220,7 +227,7 @@ class _Pictures:
 
     def take_from_hub(self, missing: AbstractSet[str]) -> str | None:
         """Take ``missing`` pictures from the image dataset on the hub; returns its commit."""
-        dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
+        dataset, commit = hub_tree(HUB_PICTURES, *_PICTURE_PATTERNS)
         self.take_from_tables([*dataset.rglob("*.parquet")], missing)
         return commit
 

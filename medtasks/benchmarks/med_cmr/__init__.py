@@ -16,10 +16,17 @@ import numpy as np
 from medtasks.benchmarks.aggregations import pending_value, scored_by
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
-from medtasks.benchmarks.med_cmr.records import DIMENSIONS, OPTIONS, MedCmrRecord, prepare_med_cmr
+from medtasks.benchmarks.med_cmr.records import (
+    ARCHIVE,
+    DIMENSIONS,
+    OPTIONS,
+    MedCmrRecord,
+    prepare_med_cmr,
+)
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     ABSTENTION,
+    AutomaticPreparation,
     Benchmark,
     DataSource,
     Document,
@@ -135,6 +142,7 @@ BENCHMARK = Benchmark(
         ),
         mini=shipped(__file__),
         prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),
+        automatic=AutomaticPreparation((ARCHIVE,), {"source": "hub"}),
     ),
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, create_model
 from typing_extensions import Unpack
 
 from medtasks.answers.vocabulary import Vocabulary
+from medtasks.catalog.benchmark import HubFiles
 from medtasks.catalog.records import (
     Record,
     ReleaseRow,
@@ -37,6 +38,7 @@ from medtasks.data.sources import read_table
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
+ARCHIVE = HubFiles(HUB, ("dataset.zip",), REVISION)
 PUBLISHED_ARCHIVE = (
     6_895_143_178,
     "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775",
@@ -200,7 +202,7 @@ def prepare_med_cmr(
             of them are listed).
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
-    path, origin = located(source, HUB, "dataset.zip", revision=REVISION, file="archive")
+    path, origin = located(source, HUB, *ARCHIVE.patterns, revision=REVISION, file="archive")
     if origin.kind == "hub":
         path /= "dataset.zip"
     with Preparation("med_cmr", out, **options) as place:
