@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ import yaml
 from openpyxl import Workbook
 from PIL import Image
 
+from medtasks.catalog import folders_in_use
 from medtasks.catalog.benchmark_folder import load_benchmark_folder
+from medtasks.catalog.contents import forget_packages
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.cli.from_table.columns import Columns
 from medtasks.cli.from_table.proposal import Proposal, Wishes, propose
 from medtasks.cli.from_table.review import decided
@@ -95,10 +98,20 @@ def test_a_folder_without_code_is_written(medtasks: Any, table: Path) -> None:
         assert line in done.stdout
 
 
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch, table: Path) -> Iterator[Path]:
+    """The directory of the table, in which folders are added without lasting effects."""
+    for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(table.parent / variable))
+    monkeypatch.setattr(folders_in_use, "_INCLUDED", {})
+    yield table.parent
+    forget_packages()
+
+
 @pytest.mark.slow
-def test_the_folder_is_added_and_the_next_commands_are_named(medtasks: Any, table: Path) -> None:
-    places = {"XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config"}
-    done = medtasks("new", "my_vqa", "--from", "rows.csv", **places)
+@pytest.mark.usefixtures("added")
+def test_the_folder_is_added_and_the_next_commands_are_named(medtasks: Any) -> None:
+    done = medtasks("new", "my_vqa", "--from", "rows.csv")
     assert done.returncode == 0, done.stderr
     assert "prepared my_vqa: 4 rows, 2 media files, 2 clusters" in done.stdout
     *_, run, view = done.stdout.splitlines()
@@ -141,15 +154,18 @@ def test_pictures_are_found_in_another_directory(medtasks: Any, table: Path) -> 
     assert len(records(table.parent / "my_vqa")) == 4
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("added")
 def test_a_judge_and_its_prompt_for_open_answers(medtasks: Any, table: Path) -> None:
     rows = [["What is it?", "a nodule of the lung"], ["Where?", "in the left lung"]]
     table.write_text(text_of(rows, ["question", "answer"]), encoding="utf-8")
-    done = medtasks("new", "my_vqa", "--from", "rows.csv", "--no-add", "--judge")
+    done = medtasks("new", "my_vqa", "--from", "rows.csv", "--judge")
     assert done.returncode == 0, done.stderr
     folder = load_benchmark_folder(table.parent / "my_vqa")
     assert folder.file.answers == "open"
-    assert folder.file.rubric == "rubric.yaml"
-    assert (folder.path / "judge.j2").is_file()
+    assert load_rubric("my_vqa_rubric").metrics == {"my_vqa_judged": "total"}
+    checked = medtasks("validate", "my_vqa", "--quick")
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_an_encoding_may_be_named(medtasks: Any, table: Path) -> None:
