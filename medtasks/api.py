@@ -17,6 +17,7 @@ from medtasks.answers.thoughts import strip_thinking
 from medtasks.benchmarks.aggregations import pending_value, sample_value, scored_by
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.error_kinds import Case, Errors
+from medtasks.benchmarks.folder_benchmark import benchmark_in_folder
 from medtasks.benchmarks.layout_parts import error_columns, kinds_of_error
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
@@ -99,6 +100,7 @@ __all__ = [
     "Value",
     "Where",
     "answer_text",
+    "benchmark_in_folder",
     "build",
     "by_fields",
     "count_of",

@@ -7,7 +7,9 @@ medtasks.benchmarks.folder_benchmark.rows_of_NAME``.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from medtasks.benchmarks.aggregations import scored_by
 from medtasks.benchmarks.rows import Rows
@@ -19,7 +21,12 @@ from medtasks.catalog.benchmark import (
     LocalFiles,
     Publication,
 )
-from medtasks.catalog.benchmark_folder import LETTERS, TEMPLATE_NAMES, BenchmarkFolder
+from medtasks.catalog.benchmark_folder import (
+    LETTERS,
+    TEMPLATE_NAMES,
+    BenchmarkFolder,
+    load_benchmark_folder,
+)
 from medtasks.catalog.folder_tasks import (
     CHOICE_METRICS,
     OTHER_TEXT_METRICS,
@@ -49,6 +56,20 @@ def __getattr__(name: str) -> Rows:
 def folder_plugin(folder: BenchmarkFolder) -> Plugin:
     """The parts of a folder: one benchmark."""
     return Plugin(benchmarks=(folder_benchmark(folder),))
+
+
+def benchmark_in_folder(path: Path) -> Benchmark:
+    """The benchmark that the ``benchmark.yaml`` in a directory describes, for a package's
+    ``PLUGIN``.
+
+    Its data are prepared when they are first used.
+
+    Raises:
+        MedtasksError: ``benchmark.yaml`` is missing or not valid; names the line.
+    """
+    benchmark = folder_benchmark(load_benchmark_folder(path))
+    command = f"medtasks prepare package {benchmark.name}"
+    return replace(benchmark, data=replace(benchmark.data, prepare=command))
 
 
 def folder_benchmark(folder: BenchmarkFolder) -> Benchmark:

@@ -357,8 +357,13 @@ def _missing_files(folder: BenchmarkFolder) -> Iterator[Finding]:
 
 
 def _is_in_folder(folder: BenchmarkFolder, name: str, suffix: str) -> bool:
-    """Whether ``name`` is a file with this suffix directly in the folder."""
-    return Path(name).name == name and name.endswith(suffix) and (folder.path / name).is_file()
+    """Whether ``name`` is a file with this suffix directly in the folder; templates of a package
+    may be in ``templates/`` instead.
+    """
+    if Path(name).name != name or not name.endswith(suffix):
+        return False
+    packaged = folder.path / "templates" / folder.name / name
+    return (folder.path / name).is_file() or packaged.is_file()
 
 
 def _file_finding(folder: BenchmarkFolder, code: str, key: str, state: str) -> Finding:

@@ -24,6 +24,9 @@ CODE = "medtasks.benchmarks.folder_benchmark"
 ROWS = "rows_of_"
 """Prefix of the rows of a benchmark among the names of `CODE`."""
 
+PLACEHOLDER = '{"placeholder": true}\n'
+"""The content of the dataset that ``process_docs`` replaces."""
+
 _BASE = """\
 dataset_path: json
 dataset_kwargs:
@@ -72,7 +75,7 @@ metadata:
 
 
 @dataclass(frozen=True)
-class _Scoring:
+class FolderScoring:
     """How one kind of answers is scored: the function of `CODE`, the filter, and the metrics."""
 
     function: str
@@ -86,13 +89,13 @@ TEXT_METRICS = ("exact_match", "rougeL", "chrf")
 OTHER_TEXT_METRICS = ("exact_match", "chrf")
 """For other languages than English: ROUGE counts the letters a to z alone."""
 
-_OPTIONS = _Scoring("score_choices", "OptionLetterFilter", CHOICE_METRICS, "{of: option}")
-_LABELS = _Scoring("score_choices", "ClosedAnswerFilter", CHOICE_METRICS, "{of: answer}")
-_TEXTS = _Scoring("score_texts", "AnswerTextFilter", TEXT_METRICS)
-_OTHER_TEXTS = _Scoring("score_other_texts", "AnswerTextFilter", OTHER_TEXT_METRICS)
+_OPTIONS = FolderScoring("score_choices", "OptionLetterFilter", CHOICE_METRICS, "{of: option}")
+_LABELS = FolderScoring("score_choices", "ClosedAnswerFilter", CHOICE_METRICS, "{of: answer}")
+_TEXTS = FolderScoring("score_texts", "AnswerTextFilter", TEXT_METRICS)
+_OTHER_TEXTS = FolderScoring("score_other_texts", "AnswerTextFilter", OTHER_TEXT_METRICS)
 
 
-def _scoring_of(file: BenchmarkFile) -> _Scoring:
+def folder_scoring(file: BenchmarkFile) -> FolderScoring:
     """How the answers of a benchmark are scored."""
     if file.answers == "options":
         return _OPTIONS
@@ -135,7 +138,7 @@ def task_texts(folder: BenchmarkFolder) -> dict[str, str]:
 def _plain_text(folder: BenchmarkFolder) -> str:
     """The task file that asks each question once."""
     file = folder.file
-    scoring = _scoring_of(file)
+    scoring = folder_scoring(file)
     lines = [
         f"task: {file.name}",
         "metadata:",
@@ -207,8 +210,7 @@ def _write(texts: dict[str, str], target: Path, folder: BenchmarkFolder) -> None
         with temporary_beside(target) as work:
             directory = work / "tasks" / folder.name
             directory.mkdir(parents=True)
-            placeholder = '{"placeholder": true}\n'
-            (work / "tasks" / "placeholder.jsonl").write_text(placeholder, encoding="utf-8")
+            (work / "tasks" / "placeholder.jsonl").write_text(PLACEHOLDER, encoding="utf-8")
             for name, text in texts.items():
                 (directory / f"{name}.yaml").write_text(text, encoding="utf-8")
             replace_directory(target, work)

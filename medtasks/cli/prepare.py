@@ -14,6 +14,7 @@ from typing_extensions import Unpack
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.cli.console import write
 from medtasks.cli.help import PlainCommand, PlainGroup, examples
+from medtasks.core.errors import UsageError
 from medtasks.core.progress_bars import progress
 from medtasks.data.package_release import prepare_package
 from medtasks.data.preparation_report import preparation_lines
@@ -71,9 +72,12 @@ def _prepare_package(
         str, typer.Argument(help="Benchmark of another package, as `medtasks list` names it.")
     ],
     source: Annotated[
-        Path,
-        typer.Option(help="Directory or file, as the package's documentation says; or hub."),
-    ],
+        Path | None,
+        typer.Option(
+            help="Directory or file, as the package's documentation says; or hub "
+            "(not needed if the package contains its data)."
+        ),
+    ] = None,
     media: Annotated[
         Path | None, typer.Option(help="Directory of the media (default: the source).")
     ] = None,
@@ -81,9 +85,14 @@ def _prepare_package(
     **options: Unpack[PictureOptions],
 ) -> Iterator[Prepared]:
     """Prepare the data of a benchmark from another package."""
+    described = get_benchmark(benchmark)
+    if source is None:
+        if described.data.local is None:
+            raise UsageError(f"{benchmark}: pass --source: {described.data.prepare}")
+        source = described.data.local.rows
     with bars("verifying media") as bar:
         options["progress"] = bar
-        prepared = prepare_package(get_benchmark(benchmark), source, out, media=media, **options)
+        prepared = prepare_package(described, source, out, media=media, **options)
     yield prepared
 
 

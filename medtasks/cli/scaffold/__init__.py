@@ -1,8 +1,7 @@
 """``medtasks new``: a package of tasks to start from.
 
-Its files are Jinja templates in ``files/`` with the delimiters ``<< >>`` and ``<% %>``, since they
-contain templates of their own. ``__module__`` and ``__benchmark__`` in a path are replaced by the
-names of the module and the benchmark.
+Its files are Jinja templates in ``files/``, rendered by :mod:`medtasks.cli.scaffold.rendering`. A
+package made of a benchmark folder is in :mod:`medtasks.cli.scaffold.folder_package`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, StrictUndefined
-
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import plugin_of
+from medtasks.cli.scaffold.rendering import rendered, require_empty, write_texts
 from medtasks.core.errors import UsageError
 from medtasks.harness.task_names import harness_names
 
@@ -42,49 +40,17 @@ def write_package(
     `UsageError` if a name cannot be used, or the directory is not empty.
     """
     names = names_of(name, benchmark)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
-    # all are rendered before the first is written
-    texts = {
-        **_rendered("common", name, variant, names),
-        **_rendered(variant, name, variant, names),
-    }
-    for path, text in texts.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8", newline="\n")
-    return tuple(folder / path for path in sorted(texts))
-
-
-def _rendered(part: str, package: str, variant: str, names: PackageNames) -> dict[str, str]:
-    """The texts of the files in ``files/<part>`` by path below the new package's directory."""
-    environment = Environment(
-        variable_start_string="<<",
-        variable_end_string=">>",
-        block_start_string="<%",
-        block_end_string="%>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # source files, not HTML
-    )
+    require_empty(folder)
     fields = {
-        "package": package,
+        "package": name,
         "module": names.module,
         "benchmark": names.benchmark,
         "variant": variant,
         "title": names.benchmark.replace("_", " ").capitalize(),
     }
-    root = Path(__file__).parent / "files" / part
-    texts: dict[str, str] = {}
-    for source in root.rglob("*.j2"):
-        path = source.relative_to(root).as_posix().removesuffix(".j2")
-        path = path.replace("__module__", names.module)
-        path = path.replace("__benchmark__", names.benchmark)
-        template = environment.from_string(source.read_text(encoding="utf-8"))
-        texts[path] = template.render(fields)
-    return texts
+    # all are rendered before the first is written
+    texts = {**rendered("common", fields), **rendered(variant, fields)}
+    return write_texts(folder, texts)
 
 
 def names_of(package: str, benchmark: str | None = None) -> PackageNames:
@@ -94,33 +60,37 @@ def names_of(package: str, benchmark: str | None = None) -> PackageNames:
     >>> names_of("Acme-Bench")
     PackageNames(module='acme_bench', benchmark='acme_bench')
     """
-    module = _module_name(package)
+    check_package_name(package)
+    module = re.sub(r"[-_.]+", "_", package).lower()
+    check_module_name(module, f"package name {package!r} would be imported as {module}")
     name = module if benchmark is None else benchmark
     _check_benchmark_name(name)
     return PackageNames(module, name)
 
 
-def _module_name(package: str) -> str:
-    """The name that a package is imported by, which no installed module has."""
+def check_package_name(package: str) -> None:
+    """Raise a `UsageError` unless the packaging standards allow the name."""
     if not _PACKAGE.fullmatch(package) or len(package) > _LONGEST_NAME:
         raise UsageError(
             f"package name {package!r}: expected at most {_LONGEST_NAME} letters, digits, '-', "
             "'_' and '.', beginning and ending with a letter or digit, such as acme-bench; choose "
             "another."
         )
-    module = re.sub(r"[-_.]+", "_", package).lower()
+
+
+def check_module_name(module: str, subject: str) -> None:
+    """Raise a `UsageError`, which begins with ``subject``, if no module can have this name, or one
+    has it.
+    """
     if not module.isidentifier() or keyword.iskeyword(module):
         raise UsageError(
-            f"package name {package!r} would be imported as {module}, which cannot be a module's "
-            "name; begin with a letter, and avoid Python's keywords."
+            f"{subject}, which cannot be a module's name; begin with a letter, and avoid Python's "
+            "keywords."
         )
     spec = find_spec(module)
     exists = spec is not None and spec.origin is not None  # else it is only a directory
     if exists or module in _RESERVED_MODULES or module in sys.stdlib_module_names:
-        raise UsageError(
-            f"package name {package!r} would be imported as {module}, which exists; choose another."
-        )
-    return module
+        raise UsageError(f"{subject}, which exists; choose another.")
 
 
 def _check_benchmark_name(name: str) -> None:
