@@ -29,7 +29,7 @@ name: drawn_vqa
 title: Drawn VQA
 data: rows.csv
 images: pictures
-columns: {question: question, image: image, answer: A, cluster: patient}
+columns: {question: question, image: image, answer: shade, cluster: patient}
 answers: open
 rubric: judged.yaml
 """
@@ -39,6 +39,7 @@ version: 1
 title: Drawn VQA
 template: drawn_vqa/judge.j2
 sees: [question, target]
+reasons: false
 aggregation: mean_of_maximum
 metrics:
   drawn_vqa_score: total
@@ -69,14 +70,16 @@ def draw_folder(folder: Path, text: str = BENCHMARK) -> Path:
     (folder / "pictures").mkdir(parents=True)
     with (folder / "rows.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["question", "image", *OPTIONS, "answer", "patient", "modality"])
+        rows.writerow(["question", "image", *OPTIONS, "answer", "shade", "patient", "modality"])
         for number in range(QUESTIONS):
             shade = number % 3
             picture = Image.new("L", (16, 16), 100 * shade + number)
             picture.putpixel((0, 0), 255 - number)
             picture.save(folder / "pictures" / f"{number}.png")
-            cells = ["Which shade is it?", f"{number}.png", *OPTIONS.values(), "ABC"[shade]]
-            rows.writerow([*cells, f"p{number}", "CT" if number % 2 else "MRI"])
+            letter = "ABC"[shade]
+            question = ["Which shade is it?", f"{number}.png", *OPTIONS.values()]
+            modality = "CT" if number % 2 else "MRI"
+            rows.writerow([*question, letter, OPTIONS[letter], f"p{number}", modality])
     (folder / "benchmark.yaml").write_text(text)
     (folder / "question.j2").write_text(QUESTION if "options" in text else "{{ question }}\n")
     if "rubric" in text:

@@ -78,7 +78,11 @@ def test_files_outside_of_the_folder_stay_where_they_are(tmp_path: Path) -> None
     [
         ("../drawn", BENCHMARK, "package name '../drawn'"),
         ("drawn", BENCHMARK.replace("drawn_vqa", "numpy"), "imported as numpy, which exists"),
-        ("drawn", BENCHMARK.replace("title:", "titel:"), "benchmark.yaml, line 1: field `title` is missing"),
+        (
+            "drawn",
+            BENCHMARK.replace("title:", "titel:"),
+            "benchmark.yaml, line 1: field `title` is missing",
+        ),
         ("drawn", BENCHMARK.replace("data: rows", "data:\n  rows"), None),
     ],
 )
