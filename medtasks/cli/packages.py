@@ -14,6 +14,7 @@ from medtasks.cli.console import table, write, write_json
 from medtasks.cli.from_table import options
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json
+from medtasks.core.errors import UsageError
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
 from medtasks.core.progress_bars import progress
 from medtasks.core.text import counted
@@ -23,7 +24,19 @@ app = typer.Typer()
 
 @app.command("new", cls=PlainCommand)
 def new(
-    package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
+    context: typer.Context,
+    package: Annotated[
+        str,
+        typer.Argument(help="Name of the benchmark, or of the new package, such as acme-bench."),
+    ],
+    as_package: Annotated[
+        bool,
+        typer.Option(
+            "--package",
+            help="Create a Python package; with --from, of this benchmark folder (without --from "
+            "this is the default).",
+        ),
+    ] = False,
     variant: Annotated[
         Literal["mcq", "open", "streaming"],
         typer.Option(
@@ -34,7 +47,7 @@ def new(
         Path | None, typer.Option(help="Directory, empty or new (default: PACKAGE).")
     ] = None,
     benchmark: Annotated[
-        str | None, typer.Option(help="Name of benchmark and group (default: the module's).")
+        str | None, typer.Option(help="Name of benchmark and task (default: the module's).")
     ] = None,
     rows: options.Rows = None,
     column: options.RoleColumns = None,
@@ -54,33 +67,62 @@ def new(
 
     Examples:
         medtasks new my_vqa --from rows.csv
-        medtasks new my-benchmark --variant open
+        medtasks new my-benchmark --package --from my_vqa
+        medtasks new my-benchmark --package --variant open
     """
-    if rows is not None:
-        from medtasks.cli.from_table.new_folder import Request, new_folder
-        from medtasks.cli.from_table.proposal import wishes_of
-        from medtasks.cli.from_table.review import is_terminal
-
-        columns = [*(column or ()), *([] if cluster is None else [f"cluster={cluster}"])]
-        request = Request(
-            name=package,
-            table=rows,
-            target=out or Path(package),
-            wishes=wishes_of(columns, answers, answer_form, language),
-            title=title,
-            licence=licence,
-            images=images,
-            copy=copy,
-            encoding=encoding,
-            judge=judge,
-            add=not no_add,
-        )
-        new_folder(request, input if is_terminal() else None)
+    target = out or Path(package)
+    if rows is None:
+        _refuse_others(context, {"as_package", "variant", "out", "benchmark"}, "without --from")
+        _new_package(target, package, variant, benchmark)
         return
+    if as_package:
+        _refuse_others(context, {"as_package", "rows", "out"}, "for a package of a folder")
+        _new_folder_package(target, package, rows)
+        return
+    from medtasks.cli.from_table.new_folder import Request, new_folder
+    from medtasks.cli.from_table.proposal import wishes_of
+    from medtasks.cli.from_table.review import is_terminal
+
+    _refuse_given(context, {"variant", "benchmark"}, "with --from")
+    if is_benchmark_folder(rows):
+        raise UsageError(f"{rows}: is a benchmark folder; to make a package of it, add --package.")
+    columns = [*(column or ()), *([] if cluster is None else [f"cluster={cluster}"])]
+    request = Request(
+        name=package,
+        table=rows,
+        target=target,
+        wishes=wishes_of(columns, answers, answer_form, language),
+        title=title,
+        licence=licence,
+        images=images,
+        copy=copy,
+        encoding=encoding,
+        judge=judge,
+        add=not no_add,
+    )
+    new_folder(request, input if is_terminal() else None)
+
+
+def _refuse_others(context: typer.Context, accepted: set[str], when: str) -> None:
+    """Refuse every option but the ``accepted`` ones; see `_refuse_given`."""
+    options_of_command = {name for name in context.params if name != "package"}
+    _refuse_given(context, options_of_command - accepted, when)
+
+
+def _refuse_given(context: typer.Context, refused: set[str], when: str) -> None:
+    """Raise a `UsageError` if one of the ``refused`` options is on the command line."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if parameter.name in refused and is_given:
+            raise UsageError(f"{parameter.opts[0]}: has no effect {when}; leave it out.")
+
+
+def _new_package(folder: Path, package: str, variant: str, benchmark: str | None) -> None:
+    """Write a package to start from, and print what to do next."""
     from medtasks.cli.scaffold import names_of, write_package
 
     names = names_of(package, benchmark)
-    folder = out or Path(package)
     files = write_package(folder, package, variant, benchmark=benchmark)
     write(*(f"  {file}" for file in files))
     write(
@@ -90,6 +132,25 @@ def new(
         f"  (cd {folder} && python -m pytest)\n"
         f"  MEDTASKS_DATA=mini python -m lmms_eval --model medtasks_baseline "
         f"--model_args policy=oracle --tasks {names.benchmark} --output_path results"
+    )
+
+
+def _new_folder_package(target: Path, package: str, source: Path) -> None:
+    """Write a benchmark folder as a package, and print what to do next."""
+    from medtasks.catalog.folders_in_use import added_folders
+    from medtasks.cli.scaffold.folder_package import files_elsewhere, write_folder_package
+
+    folder = write_folder_package(target, package, source)
+    write(f"wrote {package}, which is imported as {folder.name}.")
+    for path in files_elsewhere(folder):
+        write(f"  not copied, so that the package works on this machine alone: {path}")
+    write("Next:")
+    if added_folders().get(folder.name) == folder.path.resolve():
+        write(f"  medtasks remove {folder.name}  # the package has its tasks")
+    write(
+        f"  pip install -e '{target}[test]'",
+        f"  medtasks validate {folder.name}",
+        f"  (cd {target} && python -m pytest)",
     )
 
 

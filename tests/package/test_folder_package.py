@@ -104,6 +104,43 @@ def test_a_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:
         write_folder_package(folder, "acme-drawn", folder)
 
 
+def test_the_command_says_what_to_do_next(medtasks: Any, tmp_path: Path) -> None:
+    folder = draw_folder(tmp_path / "drawn")
+    (folder / "rows.csv").rename(tmp_path / "rows.csv")
+    (folder / "benchmark.yaml").write_text(BENCHMARK.replace("data: rows", "data: ../rows"))
+    target = tmp_path / "new"
+    done = medtasks("new", "acme", "--package", "--from", str(folder), "--out", str(target))
+    assert done.returncode == 0, done.stderr
+    assert "wrote acme, which is imported as drawn_vqa" in done.stdout
+    assert f"works on this machine alone: {tmp_path / 'rows.csv'}\n" in done.stdout
+    assert f"pip install -e '{target}[test]'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--from", "drawn"), "drawn: is a benchmark folder; to make a package of it, add --pack"),
+        (("--from", "drawn", "--package", "--title", "x"), "--title: has no effect for a package"),
+        (("--from", "rows.csv", "--variant", "mcq"), "--variant: has no effect with --from"),
+        (("--package", "--cluster", "x"), "--cluster: has no effect without --from"),
+        (("--from", "rows.csv", "--package"), "rows.csv: is not a directory, expected a benchmark"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    medtasks: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    draw_folder(tmp_path / "drawn")
+    monkeypatch.chdir(tmp_path)
+    done = medtasks("new", "acme", *options)
+    assert message in done.stderr
+    assert done.returncode != 0
+    assert not (tmp_path / "acme").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "tasks"), [(BENCHMARK, TASKS), (OPEN, TASKS[:1])])
 def test_folder_and_package_have_the_same_prompts_scores_and_protocol(

@@ -14,7 +14,7 @@ Rows = Annotated[
     typer.Option(
         "--from",
         help="Table of questions (CSV, TSV, JSON, JSONL, Parquet, .xlsx): "
-        "write a benchmark folder without code.",
+        "write a benchmark folder without code; with --package, a benchmark folder.",
     ),
 ]
 RoleColumns = Annotated[

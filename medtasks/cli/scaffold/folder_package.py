@@ -61,6 +61,13 @@ def write_folder_package(target: Path, package: str, source: Path) -> BenchmarkF
     return folder
 
 
+def files_elsewhere(folder: BenchmarkFolder) -> tuple[Path, ...]:
+    """The data file and the directory of the pictures where they are outside of the folder."""
+    root = folder.path.resolve()
+    paths = (folder.data.resolve(), folder.images.resolve())
+    return tuple(path for path in paths if not path.is_relative_to(root))
+
+
 def _fields(package: str, folder: BenchmarkFolder, copied: list[Path]) -> dict[str, str]:
     """What the package's own files are rendered with."""
     scoring = folder_scoring(folder.file)
