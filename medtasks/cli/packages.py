@@ -81,7 +81,7 @@ def new(
         return
     from medtasks.cli.from_table.new_folder import Request, new_folder
     from medtasks.cli.from_table.proposal import wishes_of
-    from medtasks.cli.from_table.review import is_terminal
+    from medtasks.cli.from_table.review import terminal
 
     _refuse_given(context, {"variant", "benchmark"}, "with --from")
     if is_benchmark_folder(rows):
@@ -100,7 +100,7 @@ def new(
         judge=judge,
         add=not no_add,
     )
-    new_folder(request, input if is_terminal() else None)
+    new_folder(request, terminal())
 
 
 def _refuse_others(context: typer.Context, accepted: set[str], when: str) -> None:

@@ -168,6 +168,32 @@ def test_a_judge_and_its_prompt_for_open_answers(medtasks: Any, table: Path) -> 
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("my_vqa", "--answers", "open"),
+            "--answers: has no effect without --from",
+        ),
+        (("my-vqa", "--from", "rows.csv"), "'my-vqa' cannot be the name of a benchmark, expected"),
+        (("my_vqa", "--from", "rows.csv", "--column", "answer"), "expected ROLE=NAME"),
+        (("my_vqa", "--from", "rows.csv", "--column", "anser=B"), "did you mean 'answer'?"),
+        (("my_vqa", "--from", "rows.csv", "--cluster", "patent"), "did you mean 'patient'?"),
+        (("my_vqa", "--from", "rows.csv", "--judge"), "--judge: answers are options"),
+        (("my_vqa", "--from", "rows.csv", "--encoding", "utf9"), "--encoding utf9: is unknown"),
+        (("my_vqa", "--from", "none.csv"), "none.csv: cannot be read (No such file"),
+    ],
+)
+@pytest.mark.usefixtures("table")
+def test_a_wrong_option_is_one_sentence(
+    arguments: tuple[str, ...], sentence: str, medtasks: Any
+) -> None:
+    done = medtasks("new", *arguments)
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_an_encoding_may_be_named(medtasks: Any, table: Path) -> None:
     text = text_of(changed(0, "question", "Läsion groß?"))
     table.write_bytes(text.encode("cp1252"))

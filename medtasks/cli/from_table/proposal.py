@@ -205,6 +205,8 @@ class _Proposer:
         names = self.wishes.columns.get(role)
         if names:
             self._add(role, names, "as you said")
+        elif names is not None:
+            self.lines.append(Line(role, "none", "as you said"))
         return names
 
     def _free(self) -> list[str]:
@@ -384,6 +386,8 @@ class _Proposer:
         column = self.columns[name]
         values = column.counts
         if name in DOCUMENT_FIELDS or column.has_pictures or not values:
+            return False
+        if any(named_like(role, (name,)) for role in ("question", "answer", "id", "cluster")):
             return False
         is_short = max(map(len, values)) <= _LONGEST_GROUP
         is_few = 2 <= len(values) <= _MOST_GROUPS and 2 * len(values) <= values.total()

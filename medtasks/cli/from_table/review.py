@@ -19,9 +19,17 @@ Ask = Callable[[str], str]
 """Asks a question and returns the answer; empty for Enter."""
 
 
-def is_terminal() -> bool:
-    """Whether a person can be asked."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+def terminal() -> Ask | None:
+    """Asks the person at the terminal; None if there is none."""
+    return _input if sys.stdin.isatty() and sys.stdout.isatty() else None
+
+
+def _input(question: str) -> str:
+    """The line that a person enters; the end of the input ends the program."""
+    try:
+        return input(question)
+    except EOFError as error:
+        raise UsageError("the input has ended; nothing was written.") from error
 
 
 def decided(columns: Columns, wishes: Wishes, ask: Ask | None) -> Proposal:
