@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from medtasks.benchmarks.error_kinds import declared_rates
@@ -24,7 +24,7 @@ from medtasks.benchmarks.layout_parts import (
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
-from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.catalog.spec import TaskSpec, inner_groups, leaf_tasks, load_spec, load_specs
 from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.item_metrics import ErrorRate
@@ -36,7 +36,8 @@ def all_layouts() -> dict[str, BoardLayout]:
 
     A benchmark without a layout, or with one that cannot be shown, gets a plain one, unless another
     layout of its package shows its tasks (a track beside the original). One that cannot be shown at
-    all is left out, with a sentence.
+    all is left out, with a sentence. Metrics that no column of a layout names are in a table "Other
+    metrics".
     """
     registered: dict[str, BoardLayout] = {}
     for package in task_packages():
@@ -49,7 +50,8 @@ def all_layouts() -> dict[str, BoardLayout]:
         if name not in registered and (owner, name) in tracks:
             continue
         try:
-            layouts[name] = _layout_of(name, registered.get(name), owner)
+            layout = _layout_of(name, registered.get(name), owner)
+            layouts[name] = _with_other_metrics(layout, own_pages=frozenset(registered))
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return layouts
@@ -176,6 +178,61 @@ def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
     if not tables:
         return layout
     return replace(layout, tables=(*layout.tables, *tables), plots=(*layout.plots, *plots))
+
+
+def _with_other_metrics(layout: BoardLayout, own_pages: Set[str]) -> BoardLayout:
+    """The layout with a table of the metrics that none of its columns names.
+
+    ``own_pages`` are the benchmarks with a layout of their own.
+    """
+    metrics_shown = {column.metric for column in columns_of(layout)}
+    columns: list[Column] = []
+    outermost = _specs_on_page(layout, own_pages)
+    for task in _main_tasks(layout, outermost):
+        columns += _metric_columns(task, metrics_shown)
+    for spec in outermost:  # for what only variants and inner groups have
+        for task in (spec.name, *inner_groups(spec.name)):
+            metrics_before = {column.metric for column in columns}
+            columns += _metric_columns(task, metrics_shown | metrics_before)
+    if not columns:
+        return layout
+    taken = {HEADLINE, *(table.name for table in layout.tables)}
+    table = LayoutTable(_unused("other-metrics", taken), "Other metrics", tuple(columns))
+    return replace(layout, tables=(*layout.tables, table))
+
+
+def _main_tasks(layout: BoardLayout, outermost: Iterable[TaskSpec]) -> list[str]:
+    """The tasks and groups in the headline, and the plain ones that contain none of these."""
+    tasks = list(dict.fromkeys(column.task for column in layout.headline))
+    for spec in outermost:
+        contents = {spec.name, *inner_groups(spec.name), *leaf_tasks(spec.name)}
+        if contents.isdisjoint(tasks) and not _is_varied(spec):
+            tasks.append(spec.name)
+    return tasks
+
+
+def _metric_columns(task: str, metrics_shown: Set[str]) -> list[Column]:
+    """A column for each metric of a task or group that is not shown yet."""
+    title = load_spec(task).metadata.title
+    columns: list[Column] = []
+    for metric in metrics_of(task):
+        if metric not in metrics_shown:
+            columns.append(Column(task, metric, f"{label_of(metric)}: {title}"))
+    return columns
+
+
+def _specs_on_page(layout: BoardLayout, own_pages: Set[str]) -> list[TaskSpec]:
+    """The outermost tasks and groups of the layout's benchmark, and of tracks that it shows."""
+    all_specs = load_specs()
+    benchmarks = [layout.benchmark]
+    for column in columns_of(layout):
+        benchmark = all_specs[column.task].metadata.benchmark
+        if benchmark not in benchmarks and benchmark not in own_pages:
+            benchmarks.append(benchmark)
+    specs: list[TaskSpec] = []
+    for benchmark in benchmarks:
+        specs.extend(spec for spec in _outermost(benchmark) if metrics_of(spec.name))
+    return specs
 
 
 def _unused(text: str, taken: set[str]) -> str:

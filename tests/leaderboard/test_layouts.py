@@ -33,7 +33,11 @@ def test_every_benchmark_of_ours_has_a_page_or_stands_on_one_and_shows_what_exis
     for layout in OURS:
         check_layout(layout)
         assert layout.why
-    assert all_layouts() == {layout.benchmark: layout for layout in OURS}
+    shown = all_layouts()
+    assert list(shown) == [layout.benchmark for layout in OURS]
+    for layout in OURS:
+        own_tables = shown[layout.benchmark].tables[: len(layout.tables)]
+        assert replace(shown[layout.benchmark], tables=own_tables) == layout
     assert [layout.shows for layout in OURS] == [
         "text",
         "nothing",
@@ -41,6 +45,22 @@ def test_every_benchmark_of_ours_has_a_page_or_stands_on_one_and_shows_what_exis
         "text",
     ]  # MI-CXR's data are credentialed
     assert "kvasir_vqa_x1_transformed" in {column.task for column in columns_of(KVASIR_VQA_X1)}
+
+
+def test_metrics_that_no_column_names_are_in_a_table_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = [column for column in MED_CMR.headline if column.metric != "accuracy_dimension_mean"]
+    monkeypatch.setattr(boards, "plugin_of", lambda _: Plugin(layouts=(replace(
+        MED_CMR, headline=tuple(plain), tables=(), plots=()),)))  # fmt: skip
+    *_, table = all_layouts()["med_cmr"].tables
+    assert (table.name, table.title) == ("other-metrics", "Other metrics")
+    columns = {(column.task, column.metric): column.label for column in table.columns}
+    assert columns["med_cmr_mcq", "accuracy_dimension_mean"] == (
+        "accuracy_dimension_mean: All seven dimensions, multiple choice, pooled"
+    )
+    assert {metric for _, metric in columns} >= {"medreason_total", "prompt_spread"}
+    assert not {column.metric for column in plain} & {metric for _, metric in columns}
 
 
 @pytest.mark.parametrize(
