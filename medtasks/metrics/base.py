@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from medtasks.catalog.items import Metric as Metric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.metrics.facts import NO_FACTS, MetricFacts
+from medtasks.metrics.facts import NO_FACTS
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
@@ -117,46 +117,6 @@ def sign(name: str, **choices: Any) -> str:
     'bleu|tok:13a|smooth:none'
     """
     return "|".join([name, *(f"{key.replace('_', '-')}:{value}" for key, value in choices.items())])
-
-
-class Accuracy(MeanMetric):
-    """Share of samples whose extracted letter or label is the reference (0..1).
-
-    The prediction is a filter's output: a letter, or a status marker such as ``[none]``. A marker
-    never equals a letter, so a response without exactly one selectable option is scored as wrong.
-
-    >>> [Accuracy().statistics(said, "C").tolist() for said in ("C", "c", "[multiple]")]
-    [[1.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
-    """
-
-    name = "accuracy"
-    facts = MetricFacts(headline=1, is_verdict=True, has_floors=True)
-    signature = sign(name, compare="letter", unparsed="wrong")
-
-    def statistics(self, prediction: str, reference: str) -> Array:
-        """``(1 if the letters are the same else 0, 1)``."""
-        return np.array([float(prediction == reference), 1.0])
-
-
-class ExactMatch(MeanMetric):
-    """Share of predictions equal to their reference, lower-cased and stripped (0..1), as the
-    scripts behind table 6 of arXiv 2506.09958 compute it. Inner spacing and punctuation count; two
-    empty strings are equal.
-
-    >>> ExactMatch().statistics(" Two polyps.", "two polyps.").tolist()
-    [1.0, 1.0]
-    """
-
-    name = "exact_match"
-    facts = MetricFacts(headline=30, is_verdict=True)
-    signature = sign(name, case="lower", strip="yes")
-
-    def table(self, pairs: Pairs) -> Array:
-        """``(1, 1)`` for each pair of equal texts, ``(0, 1)`` for any other."""
-        is_equal = []
-        for prediction, reference in pairs:
-            is_equal.append(prediction.strip().lower() == reference.strip().lower())
-        return mean_table(is_equal)
 
 
 def corpus_score(metric: Metric, statistics: Array) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.metrics.base import Array, Installed, Pairs, package_version, sign, tokens_of
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.ngrams import matched_ngrams
 
 BLEU_ORDER = 4
@@ -33,7 +33,7 @@ class Bleu(Installed):
     """
 
     name = "bleu"
-    facts = MetricFacts(cited=("papineni2002bleu", "post2018call"))
+    facts = MetricFacts(headline=NOT_IN_SUMMARY, cited=("papineni2002bleu", "post2018call"))
     width = 2 + 2 * BLEU_ORDER
     signature = sign(
         name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=SACREBLEU
@@ -78,3 +78,6 @@ def _tokenizer() -> Any:
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
     return Tokenizer13a()
+
+
+METRICS = (Bleu(),)

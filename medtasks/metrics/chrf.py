@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.metrics.base import Array, Installed, Pairs, package_version, sign, tokens_of
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.ngrams import Integers, matched_ngrams
 
 CHAR_ORDER = 6
@@ -29,7 +29,7 @@ class Chrf(Installed):
         self.name = name
         self.facts = MetricFacts(
             unit="points",
-            headline=0 if word_order else 32,
+            headline=NOT_IN_SUMMARY if word_order else 32,
             cited=("popovic2015chrf", "post2018call"),
         )
         self.word_order = word_order
@@ -108,3 +108,6 @@ def _library() -> Any:
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(word_order=2)
+
+
+METRICS = (Chrf("chrf", word_order=0), Chrf("chrf++", word_order=2))

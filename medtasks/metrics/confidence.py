@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, MeanMetric, means
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 LEVELS = 101
@@ -173,7 +173,7 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
         BRIER,
         {"of": "chosen-answer", **_PERCENTS},
         higher_is_better=False,
-        facts=MetricFacts(label="Brier score"),
+        facts=MetricFacts(label="Brier score", headline=NOT_IN_SUMMARY),
     ),
     ItemScore(
         "aurc",
@@ -181,14 +181,14 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
         risk_coverage,
         {"ties": "one-threshold", **_PERCENTS},
         higher_is_better=False,
-        facts=MetricFacts(label="risk-coverage area"),
+        facts=MetricFacts(label="risk-coverage area", headline=NOT_IN_SUMMARY),
     ),
     ItemScore(
         "accuracy_at_80",
         2 * LEVELS,
         partial(accuracy_at, coverage=COVERAGE),
         {"coverage": f"{COVERAGE:g}", "ties": "in-proportion", **_PERCENTS},
-        facts=MetricFacts(label="accuracy at 80 % coverage"),
+        facts=MetricFacts(label="accuracy at 80 % coverage", headline=NOT_IN_SUMMARY),
     ),
 )
 """The scores of tasks with ``metadata.confidence``, for back-ends that give confidences.
@@ -196,3 +196,5 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
 else 0) squared, 0..1, the score of Brier 1950 for the event that the chosen answer is right.
 """
 CONFIDENCE_NAMES = tuple(metric.name for metric in CONFIDENCE_METRICS)
+
+METRICS = CONFIDENCE_METRICS

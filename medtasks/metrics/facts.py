@@ -11,6 +11,9 @@ Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
 Bounds: TypeAlias = "tuple[float, float]"
 """The least and the greatest score, which may be infinite."""
 
+NOT_IN_SUMMARY = 0
+"""As ``headline``: the summary leaves the metric out, and shows the others of its task."""
+
 
 @dataclass(frozen=True)
 class MetricFacts:
@@ -20,7 +23,8 @@ class MetricFacts:
         unit: the unit of its scores; by default that of the scale in its signature
             (`medtasks.metrics.registry.unit_of`).
         headline: its place in the summary of a run, which shows the metrics with the lowest
-            numbers first, and those of other packages last; 0 leaves it out.
+            numbers first, then those without a number, then those of other packages;
+            `NOT_IN_SUMMARY` leaves it out.
         is_signed: whether it is best at 0, so that models cannot be ranked by it.
         is_verdict: whether it scores each answer as right (1) or wrong (0).
         cited: keys of the exports' ``references.bib`` that a methods section cites for it.
@@ -36,7 +40,7 @@ class MetricFacts:
     """
 
     unit: Unit | None = None
-    headline: int = 0
+    headline: int | None = None
     is_signed: bool = False
     is_verdict: bool = False
     cited: tuple[str, ...] = ()

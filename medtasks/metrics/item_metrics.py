@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
-from medtasks.metrics.base import Array, Installed, MeanMetric, sign
+from medtasks.metrics.base import Array, Installed, MeanMetric, Metric, sign
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
-from medtasks.metrics.facts import NO_FACTS, MetricFacts
+from medtasks.metrics.facts import NO_FACTS, NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.normalisation import NORMALISED, normalise
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
 
@@ -72,7 +72,8 @@ _LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
 _OVERALL = {"weights": WEIGHTS, "single_turn": "content", **CLOSED, **DUE}
 _LENGTH = {"law": "stream-length"}
 
-_LEAST = MetricFacts(reference_score=0.0)
+_FURTHER = MetricFacts(headline=NOT_IN_SUMMARY)
+_LEAST = replace(_FURTHER, reference_score=0.0)
 _LEAST_TIMED = replace(_LEAST, is_timed=True)
 
 
@@ -94,10 +95,10 @@ ITEM_METRICS: tuple[ItemScore, ...] = (
     ),
     item_mean("content_open", {"questions": "open"}, facts=MetricFacts(headline=44)),
     item_mean("responsiveness", DUE, timing=LAW, facts=_most(50, is_timed=True)),
-    item_mean("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE),
+    item_mean("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE, facts=_FURTHER),
     item_mean("stability", DUE, facts=_most(51, is_timed=True)),
     item_mean("overall", _OVERALL, timing=LAW, facts=_most(52, is_timed=True)),
-    item_mean("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
+    item_mean("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE, facts=_FURTHER),
     item_mean(
         "false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE, facts=_LEAST_TIMED
     ),
@@ -106,7 +107,7 @@ ITEM_METRICS: tuple[ItemScore, ...] = (
         "signed_delay",
         {"unit": "s", "missed": "left-out", **_LEFT_OUT},
         higher_is_better=False,
-        facts=MetricFacts(unit="seconds", is_signed=True),
+        facts=replace(_FURTHER, unit="seconds", is_signed=True),
     ),
     item_mean("invalid_rate", higher_is_better=False, facts=_LEAST),
 )
@@ -138,6 +139,7 @@ class ErrorRate(MeanMetric):
     """
 
     bounds = (0.0, 1.0)
+    facts = MetricFacts(headline=NOT_IN_SUMMARY)
 
     name: str
     label: str
@@ -155,6 +157,8 @@ class ErrorRate(MeanMetric):
 
 NO_OPTION = ErrorRate("no_option_rate", "No single option", cases="questions")
 """Responses to multiple-choice questions without exactly one selectable option."""
+
+METRICS: tuple[Metric, ...] = (*ITEM_METRICS, NO_OPTION)
 
 
 def declared_rate(kind: ErrorKind) -> ErrorRate:

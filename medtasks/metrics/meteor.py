@@ -19,7 +19,7 @@ from medtasks.metrics.base import (
     sign,
     tokens_of,
 )
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.nltk_library import find_nltk_data, import_nltk
 from medtasks.metrics.wordnet import VERSION, corpus, fingerprint, synonyms
 
@@ -54,7 +54,7 @@ class Meteor(MeanMetric):
 
     name = "meteor"
     # stated, because its signature needs NLTK, which takes a second to import
-    facts = MetricFacts(unit="fraction", cited=("banerjee2005meteor",))
+    facts = MetricFacts(unit="fraction", headline=NOT_IN_SUMMARY, cited=("banerjee2005meteor",))
 
     @property
     def signature(self) -> str:
@@ -172,3 +172,6 @@ def sentence_splitter() -> str:
     except LookupError:
         return "none"
     return "punkt_tab"
+
+
+METRICS = (Meteor(),)

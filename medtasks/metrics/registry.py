@@ -1,15 +1,19 @@
 """Metrics by name: those shared by all benchmarks, those of packages, the scores of rubrics, and
 kinds of error that task files declare.
+
+A shared metric is an instance in the ``METRICS`` of a module in this folder.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 
+import medtasks.metrics
 from medtasks.catalog.contents import once
 from medtasks.catalog.registry import Plugin, package_metrics
 from medtasks.catalog.rubric_files import score_owners, usable_rubrics
@@ -17,43 +21,44 @@ from medtasks.catalog.spec import load_specs
 from medtasks.catalog.task_package import OURS
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
-from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs
-from medtasks.metrics.bleu import Bleu
-from medtasks.metrics.chrf import Chrf
-from medtasks.metrics.confidence import CONFIDENCE_METRICS
-from medtasks.metrics.facts import NO_FACTS, Bounds, MetricFacts, Unit
-from medtasks.metrics.item_metrics import (
-    ITEM_METRICS,
-    NO_OPTION,
-    ErrorRate,
-    ItemScore,
-    declared_rate,
-    judged_mean,
-)
-from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.rouge import Rouge
-from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
+from medtasks.metrics.base import Array, Installed, Metric, Pairs
+from medtasks.metrics.facts import NO_FACTS, NOT_IN_SUMMARY, Bounds, MetricFacts, Unit
+from medtasks.metrics.item_metrics import ErrorRate, ItemScore, declared_rate, judged_mean
+from medtasks.metrics.learned.learned_metric import LearnedMetric
 
-_TEXTS: tuple[Any, ...] = (
-    *map(Rouge, ("rouge1", "rouge2", "rougeL")),
-    Meteor(),
-    Chrf("chrf", word_order=0),
-    Chrf("chrf++", word_order=2),
-    Bleu(),
-    ExactMatch(),
-)
-_OF_ITEMS: tuple[Metric, ...] = (
-    *ITEM_METRICS,
-    *ORDER_SCORES,
-    *PROMPT_SCORES,
-    NO_OPTION,
-    *CONFIDENCE_METRICS,
-)
-PLUGIN = Plugin(metrics=(*_TEXTS, Accuracy(), *LEARNED.values(), *_OF_ITEMS))
-"""One instance of each, since metrics are stateless."""
-LEXICAL = tuple(metric.name for metric in _TEXTS)
-"""The text-overlap metrics, in table order."""
+
+def _shared_metrics() -> Iterator[Metric]:
+    """The metrics in ``METRICS`` of this folder's modules, in the alphabetical order of modules."""
+    names = sorted(module.name for module in iter_modules(medtasks.metrics.__path__))
+    for name in names:
+        if name != "registry":
+            yield from getattr(import_module(f"medtasks.metrics.{name}"), "METRICS", ())
+
+
+def scores_pairs(metric: Metric) -> bool:
+    """Whether the metric scores a prediction and a reference, unlike those of whole items."""
+    kind = type(metric)
+    if not isinstance(metric, Installed):
+        return True
+    return kind.table is not Installed.table or kind.statistics is not Installed.statistics
+
+
+PLUGIN = Plugin(metrics=tuple(sorted(_shared_metrics(), key=scores_pairs, reverse=True)))
+"""One instance of each, since metrics are stateless; those that score pairs come first."""
+
+
+def _text_metrics() -> Iterator[Installed]:
+    """The shared metrics that compare the texts of many pairs at once, without a model."""
+    for metric in PLUGIN.metrics:
+        if not isinstance(metric, Installed) or isinstance(metric, LearnedMetric):
+            continue
+        if type(metric).table is not Installed.table:
+            yield metric
+
+
+_TEXTS = {metric.name: metric for metric in _text_metrics()}
+LEXICAL = tuple(_TEXTS)
+"""The text-overlap metrics."""
 
 
 def get_metric(name: str) -> Metric:
@@ -106,7 +111,9 @@ def _judged() -> dict[str, ItemScore]:
     for rubric in usable_rubrics():
         first, *_ = rubric.metrics
         for name, value in rubric.metrics.items():
-            facts = MetricFacts(headline=20 if name == first else 0, is_verdict=value == "strict")
+            facts = MetricFacts(
+                headline=20 if name == first else NOT_IN_SUMMARY, is_verdict=value == "strict"
+            )
             metrics[name] = judged_mean(name, rubric.best, facts)
     return metrics
 
@@ -131,7 +138,9 @@ def lexical_statistics(
     `LEXICAL` metrics that can be computed here.
     """
     computed = [
-        metric for metric in _TEXTS if metric.name in metrics and metric.unavailable() is None
+        metric
+        for name, metric in _TEXTS.items()
+        if name in metrics and metric.unavailable() is None
     ]
     parts = {metric.name: [np.zeros((0, metric.width))] for metric in computed}
     for chunk in _chunks(pairs):

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from medtasks.metrics.base import Array, MeanMetric, Pairs, mean_table, sign, tokens_of
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.ngrams import Integers, matched_ngrams
 
 TOKEN = re.compile("[a-z0-9]+")
@@ -31,7 +31,7 @@ class Rouge(MeanMetric):
         self.name = name
         # equal texts without a to z and digits score 0, answers of one word score 0 in ROUGE-2
         self.facts = MetricFacts(
-            headline=31 if name == "rougeL" else 0,
+            headline=31 if name == "rougeL" else NOT_IN_SUMMARY,
             reference_score=None if name == "rouge2" else 1.0,
             cited=("lin2004rouge",),
         )
@@ -97,3 +97,6 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
         if hit:
             row = ((row + hit) | (row - hit)) & full
     return len(left) - row.bit_count()
+
+
+METRICS = (Rouge("rouge1"), Rouge("rouge2"), Rouge("rougeL"))

@@ -17,7 +17,7 @@ import numpy as np
 
 from medtasks.catalog.task_model import MOST_PROMPTS, ORDER_METRICS, PROMPT_METRICS, prompt_metric
 from medtasks.metrics.base import Array, means
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 POSITIONS = 26
@@ -164,6 +164,10 @@ _WIDTH = 2 * MOST_PROMPTS * 2
 _HALVES = {"halves": "sha256-of-cluster"}
 _CHOSEN = {**_SCORE, "rule": "chosen-on-one-half,scored-on-the-other", **_HALVES}
 _COVARIANCE = {**_SCORE, "rule": "standard-deviation,covariance-of-halves", **_HALVES}
+_ONE_PROMPT = [
+    item_mean(prompt_metric(number), _SCORE, facts=MetricFacts(headline=NOT_IN_SUMMARY))
+    for number in range(1, MOST_PROMPTS + 1)
+]
 PROMPT_SCORES: tuple[ItemScore, ...] = (
     ItemScore(
         WORST, _WIDTH, partial(chosen_prompt, best=False), _CHOSEN, facts=MetricFacts(headline=6)
@@ -185,5 +189,8 @@ PROMPT_SCORES: tuple[ItemScore, ...] = (
         {"same": "option-under-every-prompt", "unparsed": "different"},
         facts=MetricFacts(headline=9),
     ),
-    *(item_mean(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
+    *_ONE_PROMPT,
 )
+
+
+METRICS = (*ORDER_SCORES, *PROMPT_SCORES)

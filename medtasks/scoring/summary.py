@@ -10,6 +10,7 @@ from pathlib import Path
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.catalog.statuses import ANSWERED, FAILED, NO_FINAL_ANSWER, status_counts
 from medtasks.core.text import first_names
+from medtasks.metrics.facts import NOT_IN_SUMMARY
 from medtasks.metrics.registry import facts_of, is_ours, unit_of
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore, Scores, ScoreState, coverage_text
@@ -56,19 +57,24 @@ def _floors(score: MetricScore) -> str:
 
 
 def headline_scores(scores: Scores) -> dict[str, MetricScore]:
-    """The headline scores of our metrics, in their order, then those of all other packages.
+    """The scores of our metrics in the order of their headlines, then of those without a headline,
+    then of all other packages.
 
-    All scores if there are neither.
+    All scores if there are none of these.
     """
-    ours: list[tuple[int, str]] = []
+    placed: list[tuple[int, str]] = []
+    without_place: list[str] = []
     theirs: list[str] = []
     for metric in scores.metrics:
+        headline = facts_of(metric).headline
         if not is_ours(metric):
             theirs.append(metric)
-        elif facts_of(metric).headline:
-            ours.append((facts_of(metric).headline, metric))
-    ours.sort(key=lambda placed: placed[0])
-    names = [metric for _, metric in ours] + theirs or list(scores.metrics)
+        elif headline is None:
+            without_place.append(metric)
+        elif headline != NOT_IN_SUMMARY:
+            placed.append((headline, metric))
+    placed.sort(key=lambda headline_and_metric: headline_and_metric[0])
+    names = [metric for _, metric in placed] + without_place + theirs or list(scores.metrics)
     return {name: scores.metrics[name] for name in names if scores.metrics[name].samples}
 
 

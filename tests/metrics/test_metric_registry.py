@@ -48,7 +48,7 @@ def test_every_metric_keeps_the_protocol_and_nothing_measured_is_no_score() -> N
 
 
 def test_unknown_metric_lists_the_known() -> None:
-    with pytest.raises(UsageError, match=r"'blue' is unknown.*, expected one of rouge1"):
+    with pytest.raises(UsageError, match=r"'blue' is unknown.*, expected one of accuracy"):
         get_metric("blue")
 
 

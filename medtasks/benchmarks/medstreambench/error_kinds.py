@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.catalog.items import Item, Value
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.item_metrics import ErrorRate, item_mean
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, TOLERANCE
 
@@ -23,7 +23,7 @@ ALERT_DELAY = item_mean(
     },
     higher_is_better=False,
     timing=TOLERANCE,
-    facts=MetricFacts(unit="seconds", is_signed=True),
+    facts=MetricFacts(unit="seconds", headline=NOT_IN_SUMMARY, is_signed=True),
 )
 """Mean delay in seconds of the first positive response, over items where it is no false alarm."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from medtasks.metrics.base import MeanMetric, package_version, sign
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.nltk_library import import_nltk
 
 MAX_ORDER = 4
@@ -126,7 +126,12 @@ class Cider(MeanMetric):
     """
 
     name = "cider"
-    facts = MetricFacts(unit="score", item_bounds=(0.0, SCALE), cited=("vedantam2015cider",))
+    facts = MetricFacts(
+        unit="score",
+        headline=NOT_IN_SUMMARY,
+        item_bounds=(0.0, SCALE),
+        cited=("vedantam2015cider",),
+    )
 
     @property
     def signature(self) -> str:

@@ -13,7 +13,8 @@ from medtasks.metrics.learned.bertscore import BertScore
 from medtasks.metrics.learned.bleurt import Bleurt
 from medtasks.metrics.learned.learned_metric import LearnedMetric
 
-LEARNED: Mapping[str, LearnedMetric] = {metric.name: metric for metric in (BertScore(), Bleurt())}
+METRICS: tuple[LearnedMetric, ...] = (BertScore(), Bleurt())
+LEARNED: Mapping[str, LearnedMetric] = {metric.name: metric for metric in METRICS}
 """The learned metrics by name, with the models of the scripts behind table 6 of arXiv
 2506.09958.
 """

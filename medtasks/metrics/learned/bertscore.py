@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import current_settings
 from medtasks.metrics.base import package_version, sign
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.learned.checkpoints import Checkpoint, load_weights
 from medtasks.metrics.learned.learned_metric import LearnedMetric, batches_by_length
 from medtasks.metrics.learned.pair_scores import Pair
@@ -31,7 +31,9 @@ class BertScore(LearnedMetric):
     """
 
     name = "bertscore"
-    facts = MetricFacts(item_bounds=(-math.inf, 1.0), cited=("zhang2020bertscore",))
+    facts = MetricFacts(
+        headline=NOT_IN_SUMMARY, item_bounds=(-math.inf, 1.0), cited=("zhang2020bertscore",)
+    )
     packages = ("torch", "transformers", "bert_score")
     variable = "MEDTASKS_BERTSCORE_MODEL"
 

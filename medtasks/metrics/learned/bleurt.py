@@ -7,7 +7,7 @@ from typing import Any
 
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import package_version, sign
-from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.learned.checkpoints import Checkpoint, load_weights
 from medtasks.metrics.learned.learned_metric import LearnedMetric, batches_by_length
 from medtasks.metrics.learned.pair_scores import Pair
@@ -33,7 +33,7 @@ class Bleurt(LearnedMetric):
     """
 
     name = "bleurt"
-    facts = MetricFacts(unit="score", cited=("sellam2020bleurt",))
+    facts = MetricFacts(unit="score", headline=NOT_IN_SUMMARY, cited=("sellam2020bleurt",))
     variable = "MEDTASKS_BLEURT_MODEL"
 
     def __init__(self, model: str = "Elron/bleurt-base-128") -> None:
