@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.pair_entries import BatchResponses, Entry, PairEntries, table_entries
+from medtasks.catalog.contents import once
 from medtasks.catalog.items import Turn, Value
+from medtasks.catalog.spec import TaskSpec, load_specs
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.metrics.base import MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.stream_values import item_values
@@ -59,16 +62,22 @@ def scored_by(
 ) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, dict[str, Any]]]:
     """A ``process_results`` that scores a filtered response against the target by ``metrics``.
 
-    A status marker such as ``[none]`` is a wrong answer like any other.
+    Without names, it scores by the metrics in the ``metric_list`` of the task. A status marker such
+    as ``[none]`` is a wrong answer like any other.
     """
 
     def process_results(
         doc: Mapping[str, Any], results: Sequence[str]
     ) -> dict[str, dict[str, Any]]:
-        return {
-            metric: sample_value(metric, results, doc["target"], doc["cluster"])
-            for metric in metrics
-        }
+        names = metrics
+        if not names and isinstance(results, BatchResponses):
+            names = results.metrics
+        elif not names:  # lmms-eval alone does not say which task it scores
+            names = _metrics_of_tasks(process_results)
+        values = {}
+        for name in names:
+            values[name] = sample_value(name, results, doc["target"], doc["cluster"])
+        return values
 
     vars(process_results)[_SCORED] = metrics
     return process_results
@@ -79,12 +88,53 @@ _SCORED = "scored_metrics"
 
 
 def scored_metrics(function: object) -> tuple[str, ...] | None:
-    """The metrics of a ``process_results`` made by :func:`scored_by`; None for another function.
+    """The names passed to :func:`scored_by`, which made the function; None for another function.
 
     >>> scored_metrics(scored_by("bleu", "chrf")), scored_metrics(print)
     (('bleu', 'chrf'), None)
     """
     return getattr(function, _SCORED, None)
+
+
+@once
+def tasks_scored_by(function: object) -> Mapping[str, TaskSpec]:
+    """The installed tasks whose ``process_results`` is this function, by name."""
+    tasks: dict[str, TaskSpec] = {}
+    for name, spec in load_specs().items():
+        if spec.kind == "task" and _process_results_of(spec) is function:
+            tasks[name] = spec
+    return tasks
+
+
+def _process_results_of(spec: TaskSpec) -> object:
+    """The function that a task names; None if it cannot be imported, as `validate` reports."""
+    try:
+        return spec.function("process_results")
+    except MedtasksError:
+        return None
+
+
+def _metrics_of_tasks(function: object) -> tuple[str, ...]:
+    """The metrics in the ``metric_list`` of all tasks that name this ``process_results``.
+
+    Raises:
+        UsageError: no installed task names it, or two list different metrics.
+    """
+    tasks = tasks_scored_by(function)
+    if not tasks:
+        raise UsageError(
+            "scored_by() without names scores by the metric_list of the installed tasks that name "
+            "it, but none does; pass the names of the metrics."
+        )
+    first, *further_specs = tasks.values()
+    for spec in further_specs:
+        if set(spec.metrics) != set(first.metrics):
+            raise UsageError(
+                f"tasks {first.name} and {spec.name} have the same `process_results` but different "
+                "metrics, so lmms-eval alone cannot score them; give each a `scored_by()` of its "
+                "own."
+            )
+    return first.metrics
 
 
 def pending_value(cluster: str) -> dict[str, Any]:

@@ -47,15 +47,19 @@ class PairEntries:
 
 
 class BatchResponses(list[str]):
-    """The filtered responses to one document, with the entries of the batch that it is in.
+    """The filtered responses to one document of a task with these ``metrics``, with the entries of
+    the batch that it is in.
 
     A ``process_results`` passes them to `medtasks.benchmarks.aggregations.sample_value`, which
     takes its numbers from the entries.
     """
 
-    def __init__(self, texts: Iterable[str], entries: PairEntries) -> None:
+    def __init__(
+        self, texts: Iterable[str], entries: PairEntries, metrics: tuple[str, ...]
+    ) -> None:
         super().__init__(texts)
         self.entries = entries
+        self.metrics = metrics
 
 
 def _pair_entry(metric: Metric, prediction: str, reference: str) -> Entry:

@@ -70,7 +70,7 @@ _RULES = (
     Rule("MT144", "error", "confidences cannot be compared with answers", "name a metric that is"),
     Rule("MT145", "error", "name of a kind of error cannot be used"),
     Rule("MT146", "warning", "kind of error names an answer that no document has", "correct it"),
-    Rule("MT147", "error", "metric_list and `scored_by` name different metrics"),
+    Rule("MT147", "error", "metric_list does not fit the `scored_by` of `process_results`"),
     Rule("MT150", "error", "package, or a part of it, is left out"),
     # templates
     Rule("MT201", "error", "template is missing", "correct the name, or add the file"),

@@ -117,7 +117,8 @@ class _SampleScorer:
             MedtasksError: it is not a mapping of metrics to mappings.
         """
         function = self.spec.function("process_results")
-        responses = BatchResponses((reading.filtered for reading in readings), self.entries)
+        texts = [reading.filtered for reading in readings]
+        responses = BatchResponses(texts, self.entries, self.spec.metrics)
         values: object = function(document, responses)
         if isinstance(values, Mapping) and _are_mappings(values.values()):
             return values

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Sequence
 from importlib.metadata import packages_distributions
 from typing import Any
 
 from medtasks.answers import OptionLetterFilter
-from medtasks.benchmarks.aggregations import scored_metrics
+from medtasks.benchmarks.aggregations import scored_metrics, tasks_scored_by
 from medtasks.benchmarks.rows import Rows
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.contents import owner_of, resolve, task_packages
@@ -173,30 +174,54 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
 
 
 def _check_scored(file: TaskFile, report: TaskReport) -> None:
-    """Report metrics that either `process_results` or ``metric_list`` lacks, if `scored_by` made
-    the function.
+    """Report metrics in ``metric_list`` that do not fit a `process_results` that `scored_by` made.
 
     What other functions lack is found by scoring the documents (MT507).
     """
     metrics = [entry.metric for entry in file.metric_list]
     try:
-        scored = scored_metrics(import_named(file.process_results))
+        function = import_named(file.process_results)
     except LookupError:  # reported as MT120
         return
-    if scored is None or not all(map(is_metric, metrics)):  # a misspelt metric is MT124
+    names = scored_metrics(function)
+    if names is None or not all(map(is_metric, metrics)):  # a misspelt metric is MT124
         return
-    for number, name in enumerate(metrics):
-        if name not in scored:
+    if names:
+        _check_named(metrics, names, report)
+    else:
+        _check_shared(file.task, metrics, function, report)
+
+
+def _check_named(metrics: Sequence[str], names: Sequence[str], report: TaskReport) -> None:
+    """Report metrics that either ``metric_list`` or the names passed to `scored_by` lack."""
+    for number, metric in enumerate(metrics):
+        if metric not in names:
             message = (
-                f"metric {shown(name)} is in metric_list, "
+                f"metric {shown(metric)} is in metric_list, "
                 "but `scored_by` of `process_results` does not name it"
             )
             fix = "add it there, or remove it here"
             report.on_key("MT147", message, "metric_list", number, "metric", fix=fix)
-    for name in scored:
-        if name not in metrics:
-            names = f"`scored_by` of `process_results` names metric {shown(name)}"
-            message = f"{names}, which is not in metric_list"
+    for metric in names:
+        if metric not in metrics:
+            named = f"`scored_by` of `process_results` names metric {shown(metric)}"
+            message = f"{named}, which is not in metric_list"
             report.on_key(
                 "MT147", message, "process_results", fix="add it there", severity="warning"
             )
+
+
+def _check_shared(task: str, metrics: Sequence[str], function: object, report: TaskReport) -> None:
+    """Report a task that shares its `scored_by()` with one that lists other metrics.
+
+    medtasks knows which task it scores, but lmms-eval alone does not.
+    """
+    for name, spec in tasks_scored_by(function).items():
+        if name != task and set(spec.metrics) != set(metrics):
+            message = (
+                f"metric_list is not that of task {name}, which has the same `process_results`, "
+                "so lmms-eval without medtasks cannot score either"
+            )
+            fix = "give this task a `scored_by()` of its own"
+            report.on_key("MT147", message, "process_results", fix=fix, severity="warning")
+            return

@@ -36,7 +36,6 @@ from medtasks.core.errors import DataError
 from medtasks.data.prepare_commands import prepare_command
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.metrics.registry import LEXICAL
 
 
 def documents(record: KvasirRecord) -> list[Document]:
@@ -91,8 +90,8 @@ def medico_subset(documents: list[Document]) -> list[Document]:
 
 
 medico2025 = replace(Rows.where("kvasir_vqa_x1"), change=medico_subset)
-process_results = scored_by(*LEXICAL)
-process_medico2025 = scored_by("bleu", "rouge1", "rouge2", "rougeL", "meteor")
+process_results = scored_by()
+process_medico2025 = scored_by()
 
 
 def _prepare_mini_transformed(source: Path, out: Path) -> Prepared:

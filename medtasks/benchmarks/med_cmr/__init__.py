@@ -68,7 +68,7 @@ mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (
 open_sod, open_fdd, open_su, open_tp, open_cr, open_ltg, open_msi = (
     Rows.where("med_cmr", format="open", dimension=name) for name in DIMENSIONS
 )
-process_mcq = scored_by("accuracy")
+process_mcq = scored_by()
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -159,7 +159,7 @@ def _as_reports(documents: list[Document]) -> list[Document]:
 
 
 report = Rows("mi_cxr", lambda row: row["group_type"] == "GTS", _as_reports, _no_summary)
-process_results = scored_by("accuracy")
+process_results = scored_by()
 
 
 def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:

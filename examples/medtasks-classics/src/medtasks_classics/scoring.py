@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from medtasks.api import FilterInfo, MeanMetric, Reading, ResponseFilter, answer_text, scored_by, sign
 
-choice = scored_by("accuracy")
-closed = scored_by("exact_match")
-open_answer = scored_by("medtasks_classics_recall", "medtasks_classics_exact", "exact_match")
-open_zh = scored_by("chrf", "exact_match")
+choice = scored_by()
+closed = scored_by()
+open_answer = scored_by()
+open_zh = scored_by()
 
 
 def closed_answer(text: str, words: tuple[str, ...] = ()) -> str:
