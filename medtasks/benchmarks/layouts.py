@@ -188,7 +188,7 @@ def _with_other_metrics(layout: BoardLayout, own_pages: Set[str]) -> BoardLayout
     metrics_shown = {column.metric for column in columns_of(layout)}
     columns: list[Column] = []
     outermost = _specs_on_page(layout, own_pages)
-    for task in _main_tasks(layout, outermost):
+    for task in _plain_tasks(layout, outermost):
         columns += _metric_columns(task, metrics_shown)
     for spec in outermost:  # for what only variants and inner groups have
         for task in (spec.name, *inner_groups(spec.name)):
@@ -201,9 +201,14 @@ def _with_other_metrics(layout: BoardLayout, own_pages: Set[str]) -> BoardLayout
     return replace(layout, tables=(*layout.tables, table))
 
 
-def _main_tasks(layout: BoardLayout, outermost: Iterable[TaskSpec]) -> list[str]:
-    """The tasks and groups in the headline, and the plain ones that contain none of these."""
-    tasks = list(dict.fromkeys(column.task for column in layout.headline))
+def _plain_tasks(layout: BoardLayout, outermost: Iterable[TaskSpec]) -> list[str]:
+    """The tasks and groups in the layout's columns that ask each question once, and the outermost
+    ones that contain none of these.
+    """
+    tasks: list[str] = []
+    for column in columns_of(layout):
+        if column.task not in tasks and not _is_varied(load_spec(column.task)):
+            tasks.append(column.task)
     for spec in outermost:
         contents = {spec.name, *inner_groups(spec.name), *leaf_tasks(spec.name)}
         if contents.isdisjoint(tasks) and not _is_varied(spec):
