@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line
 from medtasks.core.settings import current_settings
-from medtasks.harness.our_back_ends import BACK_ENDS, require_packages_of
+from medtasks.runs.our_back_ends import BACK_ENDS, require_packages_of
 from medtasks.runs.replies import Reply
 
 from ._base import MedtasksAdapter
@@ -36,7 +36,11 @@ from ._ray_units import UNITS_EACH, Unit, payload_of, units_of
 from ._requests import read_requests
 from ._settings import BackEndSettings, Count, NonNegative
 
-ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
+ENGINES = {
+    name.removeprefix("medtasks_"): back_end.path
+    for name, back_end in BACK_ENDS.items()
+    if back_end.in_replicas
+}
 ATTEMPTS = 3
 """Replicas that die on a unit before its requests fail, or while loading before one is given up."""
 HEAD_EVERY = 5.0
@@ -59,7 +63,8 @@ def _engine(name: str) -> Any:
         module, _, kind = ENGINES.get(str(name), str(name)).rpartition(".")
         return getattr(import_module(module), kind)
     except Exception as error:  # a module may raise anything
-        words = f"vlm, vllm, baseline, or a class as package.module.Class ({first_line(error)})"
+        names = ", ".join(ENGINES)
+        words = f"{names}, or a class as package.module.Class ({first_line(error)})"
         raise PydanticCustomError("expected", "{words}", {"words": words}) from error
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import is_secret, shown
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.our_back_ends import BACK_ENDS
 
-_SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
-"""Back-ends whose facts describe the model, not only the back-end."""
 CHECKPOINT_NAMES = (
     "checkpoint",
     "pretrained",
@@ -129,7 +128,9 @@ def _identifying_facts(manifest: RunManifest) -> dict[str, str]:
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:
     """The manifest's facts about the model; with its arguments if they only name the back-end."""
     facts = dict(manifest.model)
-    if "layout" not in facts and (facts.get("model") in _SELF_DESCRIBED or "checkpoint" in facts):
+    back_end = BACK_ENDS.get(str(facts.get("model")))
+    is_identified = "checkpoint" in facts or (back_end is not None and back_end.identifies_model)
+    if is_identified and "layout" not in facts:
         return facts
     arguments = _parsed_arguments(manifest.settings.get("model_args"))
     merged = {**facts, **arguments}

@@ -19,8 +19,8 @@ import medtasks
 from medtasks.core.errors import HarnessError, errors_raised
 from medtasks.core.extras import needs
 from medtasks.harness.evaluator import wrap_evaluator
-from medtasks.harness.our_back_ends import BACK_ENDS
 from medtasks.harness.task_index import step_aside, watch_task_manager
+from medtasks.runs.our_back_ends import BACK_ENDS
 
 SUPPORTED = ">=0.7.3,<0.8"
 
@@ -42,7 +42,8 @@ def model_manifests() -> list[Any]:
         from lmms_eval.models.registry_v2 import ModelManifest
 
         return [
-            ModelManifest(model_id=name, chat_class_path=path) for name, path in BACK_ENDS.items()
+            ModelManifest(model_id=name, chat_class_path=back_end.path)
+            for name, back_end in BACK_ENDS.items()
         ]
     except Exception as error:
         step_aside(error)

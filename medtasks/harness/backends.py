@@ -12,8 +12,7 @@ from typing import NamedTuple
 from medtasks.core.errors import first_line
 from medtasks.core.extras import install_line, problems_of, words_for
 from medtasks.core.schema import suggestion
-
-from .our_back_ends import EXTRAS
+from medtasks.runs.our_back_ends import BACK_ENDS
 
 COMMON = (
     "medtasks_vlm",
@@ -50,7 +49,7 @@ class Lack(NamedTuple):
 
 def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
     """The reason why the back-end ``model`` cannot be used; None if it can be imported and run."""
-    extra = EXTRAS.get(model, "harness")
+    extra = BACK_ENDS[model].extra if model in BACK_ENDS else "harness"
     problems = problems_of(extra)
     if problems:
         return Lack(words_for(problems), install_line(extra))

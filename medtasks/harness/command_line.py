@@ -27,9 +27,9 @@ from medtasks.core.schema import suggestion
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
 from medtasks.core.yaml_files import MarkedLoader, read_yaml
+from medtasks.runs.our_back_ends import require_packages_of
 
 from .options import REASONING_TAGS, refuse_incomplete, refuse_options
-from .our_back_ends import require_packages_of
 
 _LISTINGS = ("list", "list_groups", "list_tags", "list_subtasks")
 _FLAGS = (

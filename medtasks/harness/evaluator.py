@@ -21,7 +21,7 @@ from medtasks.core.errors import (
     interrupts_arrive,
 )
 from medtasks.core.settings import current_settings, stopped
-from medtasks.harness.our_back_ends import BACK_ENDS, require_packages_of
+from medtasks.runs.our_back_ends import BACK_ENDS, require_packages_of
 
 _WRAPPED = "__medtasks__"
 """Attribute of the evaluator's module once its functions are wrapped."""
