@@ -121,7 +121,7 @@ def check_accessibility(page: Any) -> None:
     for width, scheme, rules in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
-        assert page.evaluate(AXE, rules) == [], (width, scheme)
+        assert page.evaluate(AXE, rules) == [], (page.url, width, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
