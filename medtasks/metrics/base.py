@@ -34,6 +34,7 @@ class Installed:
     """
 
     name: str
+    width: int
     higher_is_better = True
     facts = NO_FACTS
 

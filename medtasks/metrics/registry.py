@@ -37,9 +37,9 @@ def _shared_metrics() -> Iterator[Metric]:
 
 def scores_pairs(metric: Metric) -> bool:
     """Whether the metric scores a prediction and a reference, unlike those of whole items."""
-    kind = type(metric)
     if not isinstance(metric, Installed):
         return True
+    kind: type[Installed] = type(metric)
     return kind.table is not Installed.table or kind.statistics is not Installed.statistics
 
 
