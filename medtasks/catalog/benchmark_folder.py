@@ -18,9 +18,10 @@ from pydantic_core import PydanticCustomError
 
 from medtasks.catalog.key_types import ABSENT, Name, Names, TaskKeys, refuse_if
 from medtasks.catalog.marked_yaml import parse_yaml
+from medtasks.catalog.task_package import OURS
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.findings import Finding, Place, finding
-from medtasks.core.schema import Keys, field_name, problems, shown, text_that
+from medtasks.core.schema import Keys, field_name, own_problems, problems, shown, text_that
 from medtasks.core.text import first_names
 
 FILE_NAME = "benchmark.yaml"
@@ -178,6 +179,8 @@ class BenchmarkFile(TaskKeys):
     @model_validator(mode="after")
     def _without_contradictions(self) -> BenchmarkFile:
         """Refuse keys that do not fit the kind of answers, and columns that hide a field."""
+        message = f"name is {self.name}, which is the name of this program"
+        refuse_if(self.name == OURS, "name", message, "choose another")
         has_options = self.columns.options is not None
         message = "answers is options, but columns.options is missing"
         fix = "name the columns of the options"
@@ -334,7 +337,7 @@ def _schema_findings(
     error: ValidationError, path: Path, lines: Mapping[Keys, int]
 ) -> Iterator[Finding]:
     """The values of a ``benchmark.yaml`` that its schema refuses."""
-    for problem in problems(error, BenchmarkFile):
+    for problem in own_problems(list(problems(error, BenchmarkFile))):
         code = _CODES.get(problem.kind, "MT109")
         place = _place(path / FILE_NAME, lines, problem.keys)
         yield finding(code, path.name, problem.message, place, field_name(problem.keys))

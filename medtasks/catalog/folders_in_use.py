@@ -60,20 +60,28 @@ def _unreadable(file: Path, reason: str) -> UsageError:
     )
 
 
+def refuse_other_folder(name: str, path: Path) -> None:
+    """Refuse a folder if the user has added another one whose benchmark has this name.
+
+    Raises:
+        UsageError: there is one that still exists, or the list cannot be read.
+    """
+    added = added_folders().get(name)
+    if added is not None and added != path.resolve() and added.is_dir():
+        raise UsageError(
+            f"{path}: the benchmark {name} is already added from {added}; change `name` in one "
+            f"benchmark.yaml, or run: medtasks remove {name}"
+        )
+
+
 def add_folder(name: str, path: Path) -> None:
     """Add the folder of the benchmark ``name`` for all commands of this user.
 
     Raises:
         UsageError: the list cannot be read or written, or has another folder of this name.
     """
-    folders = added_folders()
-    added = folders.get(name)
-    if added is not None and added != path.resolve() and added.is_dir():
-        raise UsageError(
-            f"{path}: the benchmark {name} is already added from {added}; change `name` in one "
-            f"benchmark.yaml, or run: medtasks remove {name}"
-        )
-    _write({**folders, name: path.resolve()})
+    refuse_other_folder(name, path)
+    _write({**added_folders(), name: path.resolve()})
 
 
 def remove_folder(name: str) -> Path:

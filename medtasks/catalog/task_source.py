@@ -17,7 +17,7 @@ from medtasks.catalog.harness_keys import Generation
 from medtasks.catalog.marked_yaml import MarkedYaml, parse_yaml
 from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.findings import RULES, Finding, Place, Severity, finding
-from medtasks.core.schema import Keys, Problem, field_name, problems, shown, suggestion
+from medtasks.core.schema import Keys, field_name, own_problems, problems, shown, suggestion
 from medtasks.core.text import first_names
 
 _CODES = {"extra_forbidden": "MT107", "missing": "MT110"}
@@ -198,40 +198,12 @@ def _check_schema(source: TaskSource) -> None:
     try:
         source.file = model.model_validate(source.content)
     except ValidationError as error:
-        for problem in _own_problems(list(problems(error, model))):
+        for problem in own_problems(list(problems(error, model))):
             code = problem.kind if problem.kind in RULES else _CODES.get(problem.kind, "MT109")
             source.defects.append(source.finding(code, problem.message, *problem.keys))
         return
     if isinstance(source.file, TaskFile):
         source.defects += _unknown_settings(source, source.file.generation_kwargs)
-
-
-def _own_problems(problems: list[Problem]) -> Iterator[Problem]:
-    """The problems that do not merely follow from others.
-
-    A list is too short only because its wrong items were left out; a key is missing only because it
-    is misspelt, which the unknown key's own message suggests.
-    """
-    outer_keys: set[Keys] = set()
-    unknown_keys: list[Keys] = []
-    for problem in problems:
-        outer_keys.update(problem.keys[:length] for length in range(len(problem.keys)))
-        if problem.kind == "extra_forbidden":
-            unknown_keys.append(problem.keys)
-    for problem in problems:
-        if problem.kind == "too_short" and problem.keys in outer_keys:
-            continue
-        if problem.kind == "missing" and _is_misspelt(problem.keys, unknown_keys):
-            continue
-        yield problem
-
-
-def _is_misspelt(missing: Keys, unknown_keys: list[Keys]) -> bool:
-    """Whether an unknown key beside the missing one looks like it."""
-    for keys in unknown_keys:
-        if keys[:-1] == missing[:-1] and suggestion(keys[-1], [str(missing[-1])]):
-            return True
-    return False
 
 
 def _unknown_settings(source: TaskSource, generation: Generation) -> Iterator[Finding]:

@@ -9,10 +9,15 @@ import typer
 
 from medtasks.catalog.benchmark_folder import BenchmarkFolder, load_benchmark_folder
 from medtasks.catalog.contents import forget_packages, packages_found, task_packages
-from medtasks.catalog.folder_tasks import task_names
-from medtasks.catalog.folders_in_use import add_folder, include, remove_folder
+from medtasks.catalog.folder_tasks import folder_package, task_names
+from medtasks.catalog.folders_in_use import (
+    add_folder,
+    include,
+    refuse_other_folder,
+    remove_folder,
+)
 from medtasks.catalog.registry import code_left_out, get_benchmark
-from medtasks.catalog.task_package import LeftOut, without_warnings
+from medtasks.catalog.task_package import without_warnings
 from medtasks.cli.console import table, write
 from medtasks.cli.help import PlainCommand
 from medtasks.core.errors import DataError, UsageError
@@ -46,6 +51,7 @@ def add_benchmark_folder(path: Path) -> None:
         typer.Exit: rows are faulty, and were listed.
     """
     folder = load_benchmark_folder(_located(path))
+    refuse_other_folder(folder.name, folder.path)
     _use(folder)
     write(*preparation_lines(_prepared(folder)))
     add_folder(folder.name, folder.path)
@@ -85,12 +91,20 @@ def _use(folder: BenchmarkFolder) -> None:
     include(folder.path)
     forget_packages()
     with without_warnings():
-        packages, left_out = packages_found()
-        problems: list[LeftOut | None] = list(left_out)
-        problems += [code_left_out(package) for package in packages if package.folder is not None]
-    for problem in problems:
-        if problem is not None and problem.owner.startswith(f"folder {folder.path.name} "):
-            raise UsageError(f"{folder.place('name')}: {problem.why}")
+        problem = _why_left_out(folder)
+    if problem:
+        raise UsageError(f"{folder.place('name')}: {problem}")
+
+
+def _why_left_out(folder: BenchmarkFolder) -> str:
+    """Why the folder is not in use; empty if it is."""
+    packages, left_out = packages_found()
+    for package in packages:
+        if package.folder is not None and package.folder.path == folder.path.resolve():
+            problem = code_left_out(package)
+            return "" if problem is None else problem.why
+    owner = folder_package(folder).owner
+    return next((problem.why for problem in left_out if problem.owner == owner), "it is left out.")
 
 
 def _prepared(folder: BenchmarkFolder) -> Prepared:

@@ -122,6 +122,34 @@ def problems(
         yield Problem(detail["type"], keys, message)
 
 
+def own_problems(all_problems: list[Problem]) -> Iterator[Problem]:
+    """The problems that do not merely follow from others.
+
+    A list is too short only because its wrong items were left out; a key is missing only because it
+    is misspelt, which the unknown key's own message suggests.
+    """
+    outer_keys: set[Keys] = set()
+    unknown_keys: list[Keys] = []
+    for problem in all_problems:
+        outer_keys.update(problem.keys[:length] for length in range(len(problem.keys)))
+        if problem.kind == "extra_forbidden":
+            unknown_keys.append(problem.keys)
+    for problem in all_problems:
+        if problem.kind == "too_short" and problem.keys in outer_keys:
+            continue
+        if problem.kind == "missing" and _is_misspelt(problem.keys, unknown_keys):
+            continue
+        yield problem
+
+
+def _is_misspelt(missing: Keys, unknown_keys: list[Keys]) -> bool:
+    """Whether an unknown key beside the missing one looks like it."""
+    for keys in unknown_keys:
+        if keys[:-1] == missing[:-1] and suggestion(keys[-1], [str(missing[-1])]):
+            return True
+    return False
+
+
 def first_problem(
     error: ValidationError,
     model: type[BaseModel] | None = None,

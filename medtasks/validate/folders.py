@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from medtasks.catalog.benchmark_folder import (
@@ -11,7 +12,7 @@ from medtasks.catalog.benchmark_folder import (
     is_benchmark_folder,
     read_benchmark_folder,
 )
-from medtasks.catalog.contents import forget_packages, task_packages
+from medtasks.catalog.contents import forget_packages, owner_of, task_packages
 from medtasks.catalog.folders_in_use import include
 from medtasks.core.errors import DataError
 from medtasks.core.findings import Finding, Place, failed, finding
@@ -71,6 +72,17 @@ def _fault_finding(folder: BenchmarkFolder, fault: RowFault) -> Finding:
     return finding(
         fault.code, folder.name, fault.message, place, field, fix=fault.fix, severity="error"
     )
+
+
+def in_folder(finding: Finding) -> Finding:
+    """The finding, in ``benchmark.yaml`` if it is about a task file that follows from it."""
+    if not finding.file:
+        return finding
+    folder = owner_of(Path(finding.file)).folder
+    if folder is None:
+        return finding
+    place = folder.place(finding.field)
+    return replace(finding, file=str(place.file), line=place.line)
 
 
 def folder_findings(

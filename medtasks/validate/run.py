@@ -16,7 +16,7 @@ from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.data.progress import Progress
 from medtasks.validate.causes import merge_by_cause
 from medtasks.validate.checks import Checks
-from medtasks.validate.folders import folder_findings
+from medtasks.validate.folders import folder_findings, in_folder
 from medtasks.validate.packages import check_packages
 from medtasks.validate.task_files import FileIndex, is_shared, select
 
@@ -73,6 +73,7 @@ def validate(
     whole_files = [path for path in selection.files if path in index.paths.values()]
     packages = dict.fromkeys(map(owner_of, whole_files))
     findings += check_packages(packages, faulty)
+    findings = [in_folder(finding) for finding in findings]
     return Findings(len(selection.files), data, merge_by_cause(findings))
 
 
