@@ -14,9 +14,9 @@ from medtasks.catalog.benchmark_folder import BenchmarkFolder
 from medtasks.catalog.records import Where
 from medtasks.core.errors import MediaError
 from medtasks.core.schema import shown, suggestion
-from medtasks.data.downloads import fetch_pictures
 from medtasks.data.folder_cells import CellError, cell_list, cell_text
 from medtasks.data.media.pictures import decode_image
+from medtasks.data.picture_urls import PictureUrls
 from medtasks.data.release import Release
 from medtasks.data.sources import SourceRow
 
@@ -39,7 +39,6 @@ class FolderPictures:
         self._folder = folder
         self._release = release
         self._rows = rows
-        self._downloaded: dict[str, bytes] = {}
 
     def names(self, value: Any, where: Where) -> list[str]:
         """The names of the pictures of a cell, which may be empty.
@@ -91,7 +90,10 @@ class FolderPictures:
             return item
         text = cell_text(item)
         if _is_url(text):
-            return self._download(text)
+            try:
+                return self._urls.read(text)
+            except MediaError as error:
+                raise CellError(f"has a URL that cannot be used: {error}") from error
         if _is_base64(text):
             return _decoded(text)
         if text in self._pictures_by_id:
@@ -112,15 +114,15 @@ class FolderPictures:
                     pictures[str(row.row.get(columns.id)).strip()] = picture
         return pictures
 
-    def _download(self, url: str) -> bytes:
-        """The picture at ``url``; all URLs are fetched when the first one is needed."""
-        if not self._downloaded:
-            urls = {item: item for item in self._all_items() if isinstance(item, str)}
-            wanted = {item: item for item in urls if _is_url(item)}
-            self._errors = fetch_pictures(wanted, self._downloaded.__setitem__)
-        if url not in self._downloaded:
-            raise CellError(f"has a URL that cannot be fetched: {self._errors.get(url, url)}")
-        return self._downloaded[url]
+    @cached_property
+    def _urls(self) -> PictureUrls:
+        """The pictures at URLs, which are fetched together."""
+        urls: dict[str, None] = {}
+        for item in self._all_items():
+            text = item.get("path") if isinstance(item, Mapping) else item
+            if isinstance(text, str) and _is_url(text):
+                urls[text.strip()] = None
+        return PictureUrls(urls, self._folder.data.name)
 
     def _path_below_images(self, item: Any) -> Path:
         """The file of a picture that is named by its path.
