@@ -14,7 +14,8 @@ from medtasks.core.errors import UsageError
 from medtasks.importers.predictions import Prediction
 from medtasks.judge.families import family_warnings
 from medtasks.judge.pipeline import Question
-from medtasks.judge.questions import judged_samples, questions_of
+from medtasks.judge.questions import questions_of
+from medtasks.judge.rubric_verdicts import RubricVerdicts, judged_under_rubric
 from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
@@ -54,18 +55,18 @@ def with_given_verdicts(
     for name, tasks in tasks_of_rubrics.items():
         rubric = load_rubric(name)
         questions = questions_of(judged, tasks, rubric)
-        verdicts = _verdicts_on(questions, answered, rubric)
-        judged, facts[name] = judged_samples(
-            judged,
-            facts,
-            rubric,
-            tuple(tasks),
-            settings,
-            questions,
-            {judge.name: verdicts},
+        judging = RubricVerdicts(
+            rubric=rubric,
+            tasks=tuple(tasks),
+            questions=questions,
+            judges=settings,
+            verdicts={judge.name: _verdicts_on(questions, answered, rubric)},
             threshold=COVERAGE,
             warnings=warnings,
         )
+        result = judged_under_rubric(judging, judged, facts)
+        judged = result.samples
+        facts[name] = result.facts
     return judged, facts
 
 

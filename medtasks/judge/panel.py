@@ -19,7 +19,7 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.agreement import agreement_report
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.families import warnings_on_run
-from medtasks.judge.judged import Judged, JudgedRubric, Samples
+from medtasks.judge.judged import Judged, Samples
 from medtasks.judge.judging_report import (
     KEPT,
     Progress,
@@ -31,7 +31,8 @@ from medtasks.judge.judging_report import (
 )
 from medtasks.judge.labels import Labels, Unit, read_labels
 from medtasks.judge.pipeline import Question, all_or_none, judge_questions
-from medtasks.judge.questions import judged_samples, questions_of
+from medtasks.judge.questions import questions_of
+from medtasks.judge.rubric_verdicts import RubricVerdicts, judged_under_rubric
 from medtasks.judge.settings import JudgeConfig, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.agreement_report import AgreementReport
@@ -86,7 +87,8 @@ class Panel:
             questions = self._questions(rubric, tasks, judged.samples)
             verdicts = self._ask(questions, rubric)
             with without_garbage_collection():
-                result = self._result(rubric, tasks, judged, questions, verdicts, labels)
+                judging = self._rubric_verdicts(rubric, tasks, questions, verdicts, labels)
+                result = judged_under_rubric(judging, judged.samples, judged.facts)
                 problem_lines = problems(verdicts, self._config.judges, self._store)
         except MedtasksError as error:
             judged.failed[rubric.name] = error
@@ -141,30 +143,26 @@ class Panel:
         verdicts = asyncio.run(all_or_none(asking))
         return dict(zip(self._clients, verdicts, strict=True))
 
-    def _result(
+    def _rubric_verdicts(
         self,
         rubric: Rubric,
         tasks: tuple[str, ...],
-        judged: Judged,
         questions: Sequence[Question],
         verdicts: Verdicts,
         labels: Labels,
-    ) -> JudgedRubric:
-        """The samples with these ``verdicts``, and the facts on the rubric."""
-        samples, facts = judged_samples(
-            judged.samples,
-            judged.facts,
-            rubric,
-            tasks,
-            identities_under(rubric, self._config),
-            questions,
-            verdicts,
-            rule=self._config.combine,
+    ) -> RubricVerdicts:
+        """The verdicts with all that identifies and describes them."""
+        return RubricVerdicts(
+            rubric=rubric,
+            tasks=tasks,
+            questions=questions,
+            judges=identities_under(rubric, self._config),
+            verdicts=verdicts,
             threshold=self._config.threshold,
+            rule=self._config.combine,
             warnings=self._warnings,
             agreement=_agreement(rubric, questions, verdicts, labels),
         )
-        return JudgedRubric(samples, facts)
 
 
 def _line_on_absent(labelled: Sequence[str]) -> str:
