@@ -26,7 +26,7 @@ _PAGE_SIZE = 50
 
 def list_page(library: Library, environment: Environment, parameters: Mapping[str, str]) -> str:
     """The list of samples that an address asks for, one page of it."""
-    selection = Selection(library, parameters)
+    selection = Selection.at(library, parameters)
     run = selection.run
     pages = max(1, -(-len(selection.rows) // _PAGE_SIZE))
     page = _page_number(parameters.get("page", "1"), pages)
@@ -92,7 +92,7 @@ def _disagreement_choices(selection: Selection) -> list[tuple[str, str]]:
 
 def list_file(library: Library, parameters: Mapping[str, str], kind: str) -> bytes:
     """All samples of a list, in its order, as they are scored here: as CSV, or as lines of JSON."""
-    selection = Selection(library, parameters)
+    selection = Selection.at(library, parameters)
     if kind == "jsonl":
         return b"".join(_json_line(selection, row) for row in selection.rows)
     stream = io.StringIO()

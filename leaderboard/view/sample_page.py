@@ -36,7 +36,7 @@ def sample_page(library: Library, environment: Environment, parameters: Mapping[
 
     A sample that the filters leave out has the neighbours that it would have without filters.
     """
-    selection = Selection(library, parameters)
+    selection = Selection.at(library, parameters)
     query = selection.query
     sample_id = parameters.get("id", "")
     task = parameters.get("of", query["task"])
@@ -90,7 +90,7 @@ def _steps(selection: Selection, task: str, sample_id: str) -> Sequence[Step]:
     place = selection.place(task, sample_id)
     if place is None:
         unfiltered = {name: selection.query[name] for name in ("task", "run")}
-        neighbours = Selection(selection.library, unfiltered)
+        neighbours = Selection.at(selection.library, unfiltered)
         place = neighbours.place(task, sample_id) or 0
     before = neighbours.rows[place - 1] if place else None
     after = neighbours.rows[place + 1 :]
@@ -134,7 +134,7 @@ def bookmark_sample(
     sample_id = parameters.get("id", "")
     task = parameters.get("of", query["task"])
     unfiltered = {name: query[name] for name in ("task", "run", "model")}
-    selection = Selection(library, unfiltered)
+    selection = Selection.at(library, unfiltered)
     if selection.place(task, sample_id) is None:
         raise _no_such_sample(task, sample_id)
     note = None if "remove" in form else form.get("note", "").strip()

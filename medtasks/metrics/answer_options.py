@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from medtasks.metrics.normalisation import has_content, normalise, verbatim
 
@@ -20,6 +21,18 @@ _TRAILING_LETTER = re.compile(
 )
 _ENUMERATED = re.compile(r"[^\w\n]{0,6}\d{1,2}[.)]\s{1,4}(?=\S)")
 _OWN_LETTER = re.compile(r"\s{0,3}\(?(?P<letter>[A-Z])[.):]\s{0,4}(?P<text>\S.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _LeadingLetter:
+    """The letter at the beginning of a text: the place of its option, and the ``rest`` of the text.
+
+    It ``is_marked`` by a noun before it (``option B``) or a sign after it (``B.``).
+    """
+
+    place: int
+    is_marked: bool
+    rest: str
 
 
 class AnswerOptions:
@@ -93,29 +106,39 @@ class AnswerOptions:
         """The option that ``text`` is by its text, its letter or both, such as ``forceps``, ``B``,
         ``B. forceps`` and ``forceps (B)``; None if letter and text contradict each other.
         """
-        whole = self._place_of_form.get(self._form(text))
+        place = self._place_of_form.get(self._form(text))
+        letter = self._leading_letter(text)
+        if place is not None and not self._was_taken_for_article(letter, place):
+            return place
+        if letter is None:
+            return self._place_before_letter(text)
+        if not has_content(letter.rest) or self._is_text(letter.place, letter.rest):
+            return self._first_equal[letter.place]
+        return None
+
+    def _leading_letter(self, text: str) -> _LeadingLetter | None:
+        """The letter of an option at the beginning of ``text``, if there is one."""
         match = _LETTER.match(text)
         place = self._place_of_letter(match)
         if match is None or place is None:
-            return self._place_before_letter(text) if whole is None else whole
-        if whole is not None and not self._begins_with_letter(match, place, whole):
-            return whole
-        if not has_content(match["rest"]) or self._is_text(place, match["rest"]):
-            return self._first_equal[place]
-        return None
+            return None
+        is_marked = bool(match["noun"]) or match["sep"].strip() != ""
+        return _LeadingLetter(place, is_marked, match["rest"])
 
     def _place_of_letter(self, match: re.Match[str] | None) -> int | None:
         """The option whose letter was matched, if it has one."""
         place = -1 if match is None else self._letters.find(match["letter"].upper())
         return None if place < 0 else place
 
-    def _begins_with_letter(self, match: re.Match[str], place: int, whole: int) -> bool:
-        """Whether a text that equals an option begins with the letter A, not with the article.
+    def _was_taken_for_article(self, letter: _LeadingLetter | None, place: int) -> bool:
+        """Whether a text equals the option at ``place`` only because `normalise` took its letter,
+        an A, for an article.
 
         "A. forceps" is a letter and a text; "A forceps" is an article and a text.
         """
-        is_explicit = bool(match["noun"]) or match["sep"].strip() != ""
-        return is_explicit and place == 0 and _LETTER.match(self._texts[whole]) is None
+        if letter is None or letter.place != 0 or not letter.is_marked:
+            return False
+        return _LETTER.match(self._texts[place]) is None
 
     def _place_before_letter(self, text: str) -> int | None:
         """The option whose text is followed by its letter, such as ``forceps (B)``."""

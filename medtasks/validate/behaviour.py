@@ -32,69 +32,74 @@ FEW = 5
 
 
 def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> list[Finding]:
-    """Findings about the scores of answers to the first :data:`MOST` ``documents`` under the rules
-    of ``spec``.
+    """Findings about the scores of right, trivial and malformed answers to a task's questions.
 
-    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether
-    trivial and shuffled answers score lower is checked for metrics with at least :data:`FEW` items.
+    Answers to the first :data:`MOST` documents are scored. Metrics that are learned, need a judge,
+    or cannot be computed here are not checked, and with fewer than :data:`FEW` items, trivial
+    answers are not compared with right ones.
     """
     documents = documents[:MOST]
     report = ScoreReport(spec, len(documents))
     try:
-        right, blind = policy_answers(documents)
+        right_answers, blind_answers = policy_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
         report.on_metric("MT500", "", "no answers can be made of its documents", error)
         return report.findings()
     trials = Trials(spec, benchmark, documents, report)
-    best = trials.score("oracle", right)
+    best = trials.score("oracle", right_answers)
     if best is None:
         return report.findings()
-    failing = _check_malformed(documents, trials, report)
+    unscorable = _check_malformed(documents, trials, report)
     below_top = _check_top(best, documents, trials.metrics, report)
-    scores = {}
-    for name, answers in blind.items():
-        trial = None if name in failing else trials.score(name, answers)
+    blind_scores: dict[str, Mapping[str, float]] = {}
+    for name, answers in blind_answers.items():
+        if name in unscorable:
+            continue
+        trial = trials.score(name, answers)
         if trial is not None:
-            scores[name] = trial.scores
+            blind_scores[name] = trial.scores
     compared = _compared_metrics(best, below_top, trials.metrics)
-    _check_blind(best.scores, scores, compared, report)
+    _check_blind(best.scores, blind_scores, compared, report)
     return report.findings()
 
 
 def _check_malformed(documents: Documents, trials: Trials, report: ScoreReport) -> set[str]:
     """Report what malformed responses break; returns the kinds that cannot be scored."""
-    failing: set[str] = set()
+    unscorable: set[str] = set()
     for document in documents[:2]:
         for kind, response in MALFORMED.items():
             sample = trials.score_alone(document, response, "MT509", kind)
             if sample is None:
-                failing.add(kind)
+                unscorable.add(kind)
                 continue
-            for name, row in sample.statistics.items():
-                if name in trials.metrics:
-                    report.is_sound(f"a response that is {kind}", trials.metrics[name], [row])
-            for name, score in sample.scores.items():
-                if score is not None and name in trials.metrics:
-                    what = f"of a response that is {kind} the score"
-                    report.check_range(trials.metrics[name], score, what)
-    return failing
+            for name, metric in trials.metrics.items():
+                if name in sample.statistics:
+                    row = sample.statistics[name]
+                    report.is_sound(f"a response that is {kind}", metric, [row])
+                score = sample.scores.get(name)
+                if score is not None:
+                    report.check_range(metric, score, f"of a response that is {kind} the score")
+    return unscorable
 
 
 def _check_top(
     best: Trial, documents: Documents, metrics: Mapping[str, Metric], report: ScoreReport
 ) -> set[str]:
-    """Report, and return, metrics that the reference answers do not bring to their best score,
-    where it is known.
+    """Report the metrics whose best possible score the reference answers miss; returns their names.
+
+    A metric whose best score is not known is not reported.
     """
     targets = [str(document["target"]) for document in documents]
     below_top = set()
     for name, score in best.scores.items():
         if name not in metrics or facts_of(name).is_signed:
             continue
-        metric, top = metrics[name], facts_of(name).reference_score
+        metric = metrics[name]
+        top = facts_of(name).reference_score
         if top is None:
             top = _score_of_equals(metric, targets)
-        if not math.isfinite(top) or _reaches(metric, score, top):
+        is_known = math.isfinite(top)
+        if not is_known or _reaches(metric, score, top):
             continue
         message = f"the reference answers score {score:.6g}, expected {top:.6g}"
         message += _first_below(best, metric, top)
@@ -129,13 +134,15 @@ def _first_below(best: Trial, metric: Metric, top: float) -> str:
 def _compared_metrics(
     best: Trial, below_top: Collection[str], metrics: Mapping[str, Metric]
 ) -> list[Metric]:
-    """The metrics that must tell right answers from others: their best score is reached, on at
-    least :data:`FEW` items.
+    """The metrics that must tell right answers from others.
+
+    Right answers reach the best score of these metrics, on at least :data:`FEW` items.
     """
     compared = []
     for name in best.scores:
-        is_left_out = facts_of(name).is_signed or name in below_top
-        if name in metrics and not is_left_out and _count_scored(best.items, name) >= FEW:
+        if name not in metrics or name in below_top or facts_of(name).is_signed:
+            continue
+        if _count_scored(best.items, name) >= FEW:
             compared.append(metrics[name])
     return compared
 
@@ -144,9 +151,14 @@ def _count_scored(items: Sequence[Item], metric: str) -> int:
     """The number of items that count in the score of a metric: a mean of none is no score."""
     count = 0
     for item in items:
-        row = item.values[metric].statistics if metric in item.values else None
-        is_mean_of_none = row is not None and len(row) == 2 and row[1] == 0
-        count += row is not None and not is_mean_of_none
+        if metric not in item.values:
+            continue
+        row = item.values[metric].statistics
+        if row is None:
+            continue
+        is_mean_of_none = len(row) == 2 and row[1] == 0
+        if not is_mean_of_none:
+            count += 1
     return count
 
 
@@ -156,17 +168,21 @@ def _check_blind(
     compared: Sequence[Metric],
     report: ScoreReport,
 ) -> None:
-    """Report answers that ignore the question but score as high as the ``best`` on all metrics, or
-    else metrics on which all of them do.
+    """Report answers that score as high as right ones without regard to the question.
+
+    These are answers that do so on all metrics; if there are none, metrics on which all of these
+    answers do. ``blind`` are the scores of such answers by name, ``best`` those of right answers.
     """
-    are_alike = False
+    if not blind:
+        return
+    reported = False
     for name, what in TRIVIAL.items():
         if name in blind and _score_as_high(compared, blind[name], best):
             scores = ", ".join(f"{metric.name} {best[metric.name]:.4g}" for metric in compared)
             message = f"answering {what} scores as high as the reference answers ({scores})"
             report.on_metric("MT502", "", message)
-            are_alike = True
-    if are_alike or not blind:
+            reported = True
+    if reported:
         return
     for metric in sorted(compared, key=lambda metric: metric.name):
         if facts_of(metric.name).is_timed:

@@ -14,7 +14,7 @@ share:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ _NORMAL = re.compile(
     r"(?:abnormalit(?:y|ies)|(?:abnormal\s+)?findings?|lesions?|disease|patholog(?:y|ies))",
     re.IGNORECASE,
 )
+_PARTLY_NORMAL = re.compile(r"\bnormal", re.IGNORECASE)
 _NONE = re.compile(rf"none|absent|{_NORMAL.pattern}", re.IGNORECASE)
 
 
@@ -63,39 +64,54 @@ def ranks_of(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, i
 
 
 def _normal_or_not(choices: Mapping[str, str]) -> dict[str, int] | None:
-    """0 for the one normal option, 1 for the others; None unless there is exactly one."""
+    """Rank 0 for the only normal option, and 1 for the others.
+
+    None if several options are normal, or none, or if one of them is normal in part.
+    """
     ranks: dict[str, int] = {}
     for letter, text in choices.items():
         if _NORMAL.fullmatch(text):
             ranks[letter] = 0
-        elif re.search(r"\bnormal", text, re.IGNORECASE):
-            return None  # normal in part
+        elif _PARTLY_NORMAL.search(text):
+            return None
         else:
             ranks[letter] = 1
-    return ranks if list(ranks.values()).count(0) == 1 else None
+    normal_options = list(ranks.values()).count(0)
+    return ranks if normal_options == 1 else None
 
 
 def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
-    """The ranks of options that differ in one term of a scale; None for other options."""
-    lowest = []
+    """The ranks of options that differ in one term of a scale; None for other options.
+
+    At most one option may be normal instead, which is below all terms of the scale.
+    """
+    normal_letters = []
     words_of: dict[str, list[str]] = {}
     for letter, text in choices.items():
         if _NONE.fullmatch(text):
-            lowest.append(letter)
+            normal_letters.append(letter)
         else:
             words_of[letter] = re.findall(r"[\w.]+", text.casefold())
-    if len(lowest) > 1 or len(words_of) < 2:
+    if len(normal_letters) > 1 or len(words_of) < 2:
         return None
     for scale in _SCALES:
         ranks = _ranks_on(scale, words_of)
-        if ranks is None or (lowest and 0 in ranks.values()):
+        if ranks is None or not _applies(scale, question, words_of.values()):
             continue
-        contexts = {_without_terms(scale, words) for words in words_of.values()}
-        if len(contexts) > 1:
-            continue
-        if re.search(scale.context, f"{question} {contexts.pop()}", re.IGNORECASE):
-            return {**dict.fromkeys(lowest, 0), **ranks}
+        if not normal_letters:
+            return ranks
+        if 0 not in ranks.values():
+            return {normal_letters[0]: 0, **ranks}
     return None
+
+
+def _applies(scale: _Scale, question: str, options: Collection[Sequence[str]]) -> bool:
+    """Whether the options differ in nothing but the term of the scale, and are about its subject."""
+    surroundings = {_without_terms(scale, words) for words in options}
+    if len(surroundings) > 1:
+        return False
+    (shared_words,) = surroundings
+    return re.search(scale.context, f"{question} {shared_words}", re.IGNORECASE) is not None
 
 
 def _ranks_on(scale: _Scale, words_of: Mapping[str, list[str]]) -> dict[str, int] | None:
