@@ -24,7 +24,7 @@ def log_content(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> d
     """The log of a task; ``digest`` is the hash of the run's files."""
     manifest = run.manifest
     epochs = _epochs(run, task, pictures)
-    scores = run.tasks[task].metrics
+    scores = run.record.tasks[task].metrics
     return {
         "status": "success",
         "eval": _evaluation_facts(run, task, digest),

@@ -59,7 +59,7 @@ def _unasked_parts(run: Submission) -> Iterator[SubmissionFinding]:
             yield from _failed_requests(run, name, facts)
         if not run.scored.complete[name] and not limits:
             yield _incomplete_task(run, name, facts)
-    for name in run.scored.groups:
+    for name in run.scored.record.groups:
         lacking = sorted({*leaf_tasks(name)} - {*run.manifest.groups[name]})
         if lacking:
             observed = f"the group lacks {first_names(lacking, MOST)}"

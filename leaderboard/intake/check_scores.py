@@ -91,7 +91,7 @@ def _differing_fields(run: Submission) -> Iterator[SubmissionFinding]:
     No code reads them, but whoever opens the files does.
     """
     by_field: dict[str, list[Difference]] = {}
-    for difference in run.scored.differences:
+    for difference in run.scored.record.differences:
         by_field.setdefault(difference.field, []).append(difference)
     for field, differences in by_field.items():
         first = differences[0]

@@ -71,7 +71,7 @@ class _RunSamples:
     @cached_property
     def _amendments(self) -> _Amendments:
         run = scored_run(self._folder, self._store)
-        return _Amendments(run.verification, run.amended)
+        return _Amendments(run.verification, run.record.amended)
 
 
 def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:

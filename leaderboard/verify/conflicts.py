@@ -18,13 +18,13 @@ def contradictions(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]
     """
     by_data: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for run in runs:
-        for task in run.questions:
+        for task in run.record.questions:
             benchmark = load_spec(task).metadata.benchmark
             by_data[task, run.manifest.data[benchmark].fingerprint].append(run)
     conflicts: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (task, _), runs_on_data in by_data.items():
         for first, second in permutations(_by_questions(task, runs_on_data), 2):
-            if _contradict(first[0].questions[task], second[0].questions[task]):
+            if _contradict(first[0].record.questions[task], second[0].record.questions[task]):
                 for run, opponent in product(first, second):
                     conflicts[run.public.key][opponent.public.key].append(task)
     return conflicts
@@ -35,7 +35,7 @@ def _by_questions(task: str, runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]
     sets: list[list[ScoredRun]] = []
     for run in runs:
         for members in sets:
-            if members[0].questions[task] == run.questions[task]:
+            if members[0].record.questions[task] == run.record.questions[task]:
                 members.append(run)
                 break
         else:
@@ -55,7 +55,7 @@ def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]
     """
     by_responses: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for run in runs:
-        for task, responses in run.responses.items():
+        for task, responses in run.record.responses.items():
             by_responses[task, responses].append(run)
     copies: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (task, responses), same_runs in by_responses.items():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,11 +12,14 @@ from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.redaction import shown, shown_facts
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.run_signatures import filters_text
+from medtasks.runs.samples import Sample
 from medtasks.scoring.judge_identity import judge_names
 from medtasks.scoring.run_cache import RunStore as RunStore
 from medtasks.scoring.run_cache import compressed
 from medtasks.scoring.run_folder import RunFolder, as_data_error
 from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.scores import Scores
+from medtasks.scoring.verification_outcome import Verification
 from medtasks.scoring.verified_runs import scored_record
 
 from ..schema.board import BoardRun
@@ -27,16 +30,34 @@ from .run_notes import run_notes
 
 
 @dataclass(frozen=True)
-class ScoredRun(RunRecord):
-    """One run, scored here, from the directory called ``folder`` with the content ``digest``."""
+class ScoredRun:
+    """One run, scored here, from the directory called ``folder`` with the content ``digest``.
 
+    ``record`` has its samples, tables and scores.
+    """
+
+    record: RunRecord
     folder: str = ""
     digest: str = ""
 
-    @classmethod
-    def of(cls, run: RunRecord, folder: str = "", digest: str = "") -> ScoredRun:
-        values = {field.name: getattr(run, field.name) for field in fields(run)}
-        return cls(**values, folder=folder, digest=digest)
+    @property
+    def manifest(self) -> RunManifest:
+        return self.record.manifest
+
+    @property
+    def samples(self) -> Mapping[str, Sequence[Sample]]:
+        """The samples by task; empty if they were not asked for."""
+        return self.record.samples
+
+    @property
+    def scores(self) -> dict[str, Scores]:
+        """The scores of tasks, then of groups."""
+        return self.record.scores
+
+    @property
+    def verification(self) -> dict[str, Verification]:
+        """How far each task could be verified here."""
+        return self.record.verification
 
     @cached_property
     def model(self) -> str:
@@ -48,7 +69,7 @@ class ScoredRun(RunRecord):
         """What a board shows of the run."""
         manifest = self.manifest
         tasks = dict(sorted(manifest.tasks.items()))
-        notes = [*run_notes(manifest, self.scores), *self.notes]
+        notes = [*run_notes(manifest, self.scores), *self.record.notes]
         judged_by = judge_names(manifest)
         presentation = {task: facts.presentation for task, facts in tasks.items()}
         frames = {task: facts.frames for task, facts in tasks.items()}
@@ -85,14 +106,15 @@ class ScoredRun(RunRecord):
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """The run's tasks and groups, by name."""
+        record = self.record
         entries = {}
-        for name, scores in self.scores.items():
-            table = self.tables.of(name, self.manifest.groups.get(name, ()))
+        for name, scores in record.scores.items():
+            table = record.tables.of(name, self.manifest.groups.get(name, ()))
             timelines = []
-            for timeline in self.timelines.get(name, ()):
+            for timeline in record.timelines.get(name, ()):
                 timelines.append(timeline.model_copy(update={"model": self.model}))
             entries[name] = Entry(
-                name, scores, table, self.signatures[name], tuple(timelines), self.questions
+                name, scores, table, record.signatures[name], tuple(timelines), record.questions
             )
         return entries
 
@@ -102,8 +124,8 @@ class ScoredRun(RunRecord):
         complete = {}
         for task, facts in self.manifest.tasks.items():
             all_asked = facts.attempted == facts.asked
-            complete[task] = all_asked and not self.tasks[task].incomplete
-        for name in self.groups:
+            complete[task] = all_asked and not self.record.tasks[task].incomplete
+        for name in self.record.groups:
             members = self.manifest.groups[name]
             # tasks without prepared rows are never run
             has_all_tasks = {*leaf_tasks(name)} <= {*members}
@@ -180,7 +202,7 @@ def scored_run(
     record = None if whole else store.read_run(key, own=own)
     lacks_comparisons = own and record is not None and record.kept is None
     if record is not None and not lacks_comparisons:
-        return ScoredRun.of(record, source.name, content)
+        return ScoredRun(record, source.name, content)
     if record is None:
         with as_data_error(source.directory):
             record = scored_record(*source.read(), source.name, own=own, whole=whole)
@@ -190,4 +212,4 @@ def scored_run(
     if not whole:
         # with less in memory: a board has many runs
         record = store.read_run(key, own=own) or compressed(record)
-    return ScoredRun.of(record, source.name, content)
+    return ScoredRun(record, source.name, content)

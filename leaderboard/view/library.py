@@ -114,7 +114,7 @@ class Library:
         """The tables of a run's samples of a task, or of all tasks of a group, by file."""
         tables = {}
         for leaf in self.runs_of[task].get(run, ()):
-            table = self.samples.table(run.folder, run.scored, leaf)
+            table = self.samples.table(run.folder, run.scored.record, leaf)
             tables[table.file] = table
         return tables
 

@@ -124,7 +124,7 @@ def _show_if_judged(folder: Path, config: JudgeConfig) -> bool:
     if not read_manifest(folder).judge:
         return False
     try:
-        run = scored_run(folder, user_store(), own=True)
+        run = scored_run(folder, user_store(), own=True).record
     except MedtasksError:  # its verdicts cannot be read: they are made again
         return False
     if not is_judged(run, config):

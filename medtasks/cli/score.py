@@ -19,7 +19,6 @@ from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.imported_run import PredictionFile
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.manifest import RubricFacts
     from medtasks.scoring.comparisons import Paired
     from medtasks.scoring.run_cache import RunStore
@@ -230,11 +229,11 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
     show_changes(again)
 
 
-def _scored_again(folder: Path, store: RunStore, *, whole: bool) -> ScoredRun:
+def _scored_again(folder: Path, store: RunStore, *, whole: bool) -> RunRecord:
     """A run, scored again; an error if some of its scores can only be taken from its files."""
     from medtasks.leaderboard.verify.scored_run import scored_run
 
-    again = scored_run(folder, store, own=True, whole=whole)
+    again = scored_run(folder, store, own=True, whole=whole).record
     for name, verification in again.verification.items():
         if verification.claimed:
             raise MedtasksError(f"{folder}: {name}: {verification.reason}.")
@@ -247,11 +246,11 @@ def _compared_with(run: RunRecord, against: Path, store: RunStore) -> dict[str, 
     from medtasks.runs.find import one_run
     from medtasks.scoring.comparisons import comparisons, same_tasks
 
-    tables = scored_run(one_run(against), store, own=True).tables
+    tables = scored_run(one_run(against), store, own=True).record.tables
     return {**comparisons(run.tables, tables), **same_tasks(run.tables, tables)}
 
 
-def _write_whole_run(folder: Path, again: ScoredRun, out: Path) -> None:
+def _write_whole_run(folder: Path, again: RunRecord, out: Path) -> None:
     """Write the scored run into a new directory, unless it lacks tasks of the run in ``folder``."""
     from medtasks.scoring.kept_runs import keep_written
     from medtasks.scoring.run_cache import user_store

@@ -10,7 +10,6 @@ from medtasks.cli.console import table, write
 from medtasks.core.text import counted, first_names, grouped_notes, p_text, signed_interval
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.scoring.comparisons import Paired
     from medtasks.scoring.diagnostics import Diagnostics
     from medtasks.scoring.run_record import Change, RunRecord
@@ -103,7 +102,7 @@ def show_paired(paired: Mapping[str, Paired]) -> None:
         write(*grouped_notes(notes))
 
 
-def show_changes(run: ScoredRun) -> None:
+def show_changes(run: RunRecord) -> None:
     """What differs from the scores in the directory."""
     changes: Sequence[Change] = run.changes
     if not changes:

@@ -145,7 +145,7 @@ class Run(_Tables):
             assert self.path is not None
             return scored_run(self.path, user_store())
         run = scored_record(self._record.manifest, self._record.samples, self.name, own=True)
-        return ScoredRun.of(run, self.name)
+        return ScoredRun(run, self.name)
 
     @property
     def notes(self) -> list[str]:

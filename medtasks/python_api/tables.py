@@ -60,7 +60,7 @@ def sample_table(run: OpenedRun, task: str, stored: SampleTables) -> Any:
         stored_table = table_of(samples, task, verification)
     else:
         assert run.path is not None
-        stored_table = pq.read_table(stored.table(run.path, run.scored, task).file)
+        stored_table = pq.read_table(stored.table(run.path, run.scored.record, task).file)
     columns = repeated(len(stored_table), run=run.name, model=run.model, task=task)
     for name in stored_table.column_names:
         if name != "task" and (name in SAMPLES or name.startswith("score_")):

@@ -22,6 +22,7 @@ from medtasks.runs.signature import format_signature
 from medtasks.scoring.columns import ItemState, MetricColumn
 from medtasks.scoring.group_scores import score_table
 from medtasks.scoring.item_table import ItemTable
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import Letters
 
 CLUSTERS = tuple(f"p{number // 4:03d}" for number in range(240))
@@ -147,7 +148,7 @@ def run(
     }
     scores = {one.name: one.scores for one in entries}
     manifest = RunManifest(created="", processes=1, data=prepared or {}, **empty)
-    found = ScoredRun(manifest, {}, scores, {})
+    found = ScoredRun(RunRecord(manifest, {}, scores, {}))
     found.__dict__.update(  # what follows from the manifest of a real run
         public=facts(model, key, **{"protocols": protocols, **more}),
         model=model,

@@ -211,11 +211,12 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
     }
     assert "med_cmr_open_su" in {one.where for one in found if one.severity == "warning"}
     run = scored_run(folder)
-    scores = run.groups[group]
+    scores = run.record.groups[group]
     for judged, said in ((scores.items * 2 // 3, True), (scores.items, False)):
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
         metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
-        changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
+        groups = {group: scores.model_copy(update={"metrics": metrics})}
+        changed = replace(run, record=replace(run.record, groups=groups))
         submitted = Submission(
             folder, "x", *read_run(folder), changed, 0.95, demonstration=False, public=True
         )

@@ -383,7 +383,7 @@ def answers() -> tuple[dict[str, Paired], dict[tuple[str, str], ComparisonLine],
     """How two runs differ: by ``score --against``, and by ``compare``; last the runs."""
     records = [make_run(model, list(TASKS)) for model in (CAREFUL, GUESS)]
     runs = [
-        ScoredRun.of(scored_record(one.manifest, one.samples), f"run{n}")
+        ScoredRun(scored_record(one.manifest, one.samples), f"run{n}")
         for n, one in enumerate(records)
     ]
     lines = {(line.task, line.metric): line for line in compare_runs(*runs).lines}

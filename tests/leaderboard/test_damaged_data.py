@@ -145,4 +145,4 @@ def test_the_claimed_gold_would_have_won(forged: Path) -> None:
         ]
         == 1.0
     )
-    assert scored_run(forged).tasks[TASK].metrics["accuracy"].value < 1.0
+    assert scored_run(forged).record.tasks[TASK].metrics["accuracy"].value < 1.0

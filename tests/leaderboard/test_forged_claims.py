@@ -95,7 +95,8 @@ def test_nothing_that_a_run_claims_is_read(guessed: Path, tmp_path: Path) -> Non
     (folder / "scores.json").write_text("{", encoding="utf-8")
     assert codes(check(folder)) == {"LB203", "LB405"}  # the protocol hash, and each claim
     one, other = scored_run(folder), scored_run(guessed)
-    assert (one.scores, one.signatures, one.notes) == (other.scores, other.signatures, other.notes)
+    assert (one.scores, one.record.signatures) == (other.scores, other.record.signatures)
+    assert one.record.notes == other.record.notes
     assert (one.public.notes, one.public.counts) == (other.public.notes, other.public.counts)
 
 

@@ -19,6 +19,7 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.core.errors import DataError
 from medtasks.runs.manifest import RunManifest
+from medtasks.scoring.run_record import RunRecord
 
 VLM = {
     "model": "medtasks_vlm",
@@ -125,7 +126,7 @@ def test_facts_are_those_of_the_first_slug_name_or_glob_and_unknown_without_one(
     tmp_path: Path,
 ) -> None:
     facts, slug, name = (
-        ScoredRun(run(VLM), {}, {}, {}).public,
+        ScoredRun(RunRecord(run(VLM), {}, {}, {})).public,
         model_key(run(VLM)),
         "qwen2.5-vl-7b-instruct",
     )
@@ -220,7 +221,7 @@ def names(*models: dict[str, Any]) -> list[str]:
     """What the board calls models that ran in this order, one run of each."""
     facts = {
         one.model: one.model_facts
-        for one in (ScoredRun(run(model), {}, {}, {}).public for model in models)
+        for one in (ScoredRun(RunRecord(run(model), {}, {}, {})).public for model in models)
     }
     assert len(facts) == len(models)
     said = distinct_names({slug: one["name"] for slug, one in facts.items()}, facts)

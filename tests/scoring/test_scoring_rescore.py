@@ -133,9 +133,9 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     assert not cold.samples
     assert warm == cold
     assert shown == cold
-    again = comparisons(warm.tables, warm.tables)
-    assert dumped(warm.comparisons) == dumped(again) != {}
-    assert warm.level_gaps == level_gaps(warm.tables) != {}
+    again = comparisons(warm.record.tables, warm.record.tables)
+    assert dumped(warm.record.comparisons) == dumped(again) != {}
+    assert warm.record.level_gaps == level_gaps(warm.record.tables) != {}
     whole = scored_run(folder, store, own=True, whole=True)
     assert {name: len(found) for name, found in whole.samples.items()} == {
         name: facts.attempted for name, facts in whole.manifest.tasks.items()
@@ -149,7 +149,7 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     changed = scored_run(copy, store, own=True)
     assert [
-        (one.task, one.sample_id, one.what, one.before, one.after) for one in changed.changes
+        (one.task, one.sample_id, one.what, one.before, one.after) for one in changed.record.changes
     ] == [
         ("mi_cxr_icr", right["sample_id"], "filtered", right["target"], "[none]"),
         ("mi_cxr_icr", right["sample_id"], "status", "ok", "none"),
@@ -163,7 +163,8 @@ def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path
         folder = run_tasks("medtasks_baseline", GUESS, tasks, tmp_path / "run")
         with without_scoring():
             kept = scored_run(folder, user_store())
-            assert scored_run(folder, user_store(), own=True).comparisons == kept.comparisons
+            own = scored_run(folder, user_store(), own=True)
+            assert own.record.comparisons == kept.record.comparisons
     fresh = scored_run(folder)
     assert kept == fresh
     assert list(kept.entries) == list(fresh.entries)
@@ -190,7 +191,7 @@ def dumped(found: Mapping[str, Paired]) -> dict[str, Any]:
 
 def test_what_score_writes_needs_no_scoring_either(folder: Path, tmp_path: Path) -> None:
     store = RunStore(tmp_path / "kept")
-    again = scored_run(folder, store, own=True, whole=True)
+    again = scored_run(folder, store, own=True, whole=True).record
     out = write_run(tmp_path / "again_medtasks", again.rescored)
     keep_written(out, again, store)
     with without_scoring():
@@ -218,14 +219,14 @@ def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]
 
 
 def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path) -> None:
-    expected = scored_run(folder, own=True).tasks
+    expected = scored_run(folder, own=True).record.tasks
     for number, document in enumerate(({}, {"qtype": ["x"]})):
 
         def change(line: dict[str, Any], document: dict[str, Any] = document) -> None:
             line["document"] = {**line["document"], **document} if document else {}
 
         copy = edited(folder, tmp_path / f"{number}" / "run", "samples/mi_cxr_icr.jsonl", change)
-        assert scored_run(copy, own=True).tasks == expected
+        assert scored_run(copy, own=True).record.tasks == expected
         with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
             remove_rows(copy, tmp_path / "stripped")
 
