@@ -26,6 +26,7 @@ from ..schema.numbers import safe_name
 from ..verify.scored_run import ScoredRun, scored_run
 from .evaluation_records import evaluation_record, sample_lines
 from .publishable import Headline, publishable
+from .written_files import WrittenFiles
 
 INSTALL = "pip install --no-deps every-eval-ever (below Python 3.12 with --ignore-requires-python)"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
@@ -47,9 +48,8 @@ def write_records(
     model: str,
     organization: str,
     relationship: str = "third_party",
-) -> tuple[list[Path], list[str]]:
-    """Write one record for each run and benchmark to ``out/BENCHMARK/OWNER/NAME/``; return the
-    files, and notes.
+) -> WrittenFiles:
+    """Write one record for each run and benchmark to ``out/BENCHMARK/OWNER/NAME/``.
 
     Samples are written beside a record where the benchmark's board layout lets texts be published.
 
@@ -59,49 +59,85 @@ def write_records(
         model: the model's name on the hub, owner/name.
         organization: who reports the results.
         relationship: of those who evaluated to the model, one of `RELATIONSHIPS`.
+
+    Raises:
+        UsageError: the package is not installed, or an argument is wrong.
+        MedtasksError: a run cannot be read.
     """
     schema = _imported_schema()
     if relationship not in RELATIONSHIPS:
         raise UsageError(f"--relationship {relationship}: choose from {', '.join(RELATIONSHIPS)}.")
     source = {"source_organization_name": organization, "evaluator_relationship": relationship}
+    writer = _RecordWriter(schema, out, model, source)
     headlines, notes = publishable(results, model)
-    written: list[Path] = []
-    for (key, benchmark), group in groupby(headlines, key=_run_and_benchmark):
-        members = list(group)
-        folder = Path(safe_name(benchmark)) / model
-        (out / folder).mkdir(parents=True, exist_ok=True)
-        stem = _record_id(key, benchmark, model)
-        shared = {
-            "schema_version": schema.version,
-            "evaluation_id": f"{benchmark}/{model}/{key}",
-        }
-        record = {**shared, **evaluation_record(members, model, source)}
-        lines: list[str] = []
+    files: list[Path] = []
+    for (_, benchmark), members in groupby(headlines, key=_run_and_benchmark):
+        scores = list(members)
         layout = all_layouts()[benchmark]
+        run_with_samples = None
         if layout.shows == "nothing":
             notes.append(f"{benchmark}: without samples. {layout.why}")
         else:
-            run = _with_samples(results, members[0].run)
-            lines = _sample_lines(schema, members, run, {**shared, "model_id": model})
+            run_with_samples = _with_samples(results, scores[0].run)
+        files += writer.write(scores, run_with_samples)
+    return WrittenFiles(files, list(dict.fromkeys(notes)))
+
+
+@dataclass(frozen=True)
+class _RecordWriter:
+    """Writes records of one model to ``out``; ``source`` states who evaluated it."""
+
+    schema: _Schema
+    out: Path
+    model: str
+    source: Mapping[str, str]
+
+    def write(
+        self, headlines: Sequence[Headline], run_with_samples: ScoredRun | None
+    ) -> list[Path]:
+        """Write the record of a run's scores on one benchmark, and its samples if there are any."""
+        benchmark = headlines[0].benchmark
+        run_key = headlines[0].run.public.key
+        folder = Path(safe_name(benchmark)) / self.model
+        (self.out / folder).mkdir(parents=True, exist_ok=True)
+        stem = _record_id(run_key, benchmark, self.model)
+        shared = {
+            "schema_version": self.schema.version,
+            "evaluation_id": f"{benchmark}/{self.model}/{run_key}",
+        }
+        record = {**shared, **evaluation_record(headlines, self.model, self.source)}
+        files: list[Path] = []
+        lines: list[str] = []
+        if run_with_samples is not None:
+            lines = self._sample_lines(headlines, run_with_samples, shared)
         if lines:
-            file = folder / f"{stem}_samples.jsonl"
-            _write(out / file, "".join(lines))
-            written.append(out / file)
-            record["detailed_evaluation_results"] = _sample_file_facts(out, file, len(lines))
-        file = folder / f"{stem}.json"
-        _write(out / file, _checked_json(schema.log, record, indent=1))
-        written.append(out / file)
-    return written, list(dict.fromkeys(notes))
+            sample_file = folder / f"{stem}_samples.jsonl"
+            _write(self.out / sample_file, "".join(lines))
+            files.append(self.out / sample_file)
+            record["detailed_evaluation_results"] = self._sample_file_facts(sample_file, len(lines))
+        record_file = self.out / folder / f"{stem}.json"
+        _write(record_file, _checked_json(self.schema.log, record, indent=1))
+        return [*files, record_file]
 
+    def _sample_lines(
+        self, headlines: Sequence[Headline], run: ScoredRun, shared: Mapping[str, str]
+    ) -> list[str]:
+        """The lines of a record's samples, each with the fields ``shared`` with the record."""
+        lines = []
+        for fields in sample_lines(headlines, run):
+            line = {**shared, "model_id": self.model, **fields}
+            lines.append(_checked_json(self.schema.sample_line, line))
+        return lines
 
-def _sample_lines(
-    schema: _Schema, headlines: Sequence[Headline], run: ScoredRun, shared: Mapping[str, str]
-) -> list[str]:
-    """The lines of a record's samples, each with the fields ``shared``."""
-    lines = []
-    for fields in sample_lines(headlines, run):
-        lines.append(_checked_json(schema.sample_line, {**shared, **fields}))
-    return lines
+    def _sample_file_facts(self, file: Path, rows: int) -> dict[str, Any]:
+        """What a record states about its file of samples, which is below ``out``."""
+        return {
+            "format": "jsonl",
+            "file_path": f"data/{file.as_posix()}",
+            "hash_algorithm": "sha256",
+            "checksum": file_sha256(self.out / file),
+            "total_rows": rows,
+        }
 
 
 def _imported_schema() -> _Schema:
@@ -132,21 +168,9 @@ def _record_id(run_key: str, benchmark: str, model: str) -> str:
 
 def _with_samples(results: Sequence[Path], run: ScoredRun) -> ScoredRun:
     """The run with its samples, read again from its directory."""
-    folder = next(
-        folder for folder in find_everything(results).runs if folder.content == run.digest
-    )
-    return scored_run(folder, whole=True)
-
-
-def _sample_file_facts(out: Path, file: Path, rows: int) -> dict[str, Any]:
-    """What a record states about its file of samples."""
-    return {
-        "format": "jsonl",
-        "file_path": f"data/{file.as_posix()}",
-        "hash_algorithm": "sha256",
-        "checksum": file_sha256(out / file),
-        "total_rows": rows,
-    }
+    folders = find_everything(results).runs
+    own_folder = next(folder for folder in folders if folder.content == run.digest)
+    return scored_run(own_folder, whole=True)
 
 
 def _checked_json(kind: Any, content: Mapping[str, Any], indent: int | None = None) -> str:

@@ -101,15 +101,17 @@ def _total(metric: str, score: MetricScore) -> dict[str, Any]:
 def _epoch(
     sample: Sample, number: int, model: str, pictures: Sequence[str], doubts: str
 ) -> dict[str, Any]:
-    """The sample's response ``number``, from 0, as an epoch; ``doubts`` are what could not be
-    verified of it.
+    """A response of a sample as an epoch of Inspect.
+
+    Args:
+        sample: the sample.
+        number: that of the response, from 0.
+        model: the model's name.
+        pictures: the pictures in the prompt, as data URLs.
+        doubts: what of the sample could not be verified; empty if all of it was.
     """
     identity = short_hash(f"{sample.task}\0{sample.sample_id}\0{number}")
-    content: list[dict[str, str]] = []
-    for picture in pictures:
-        content.append({"type": "image", "image": picture})
-    content.append({"type": "text", "text": sample.prompt})
-    question = {"role": "user", "id": f"{identity}-user", "content": content}
+    question = _question_message(sample, identity, pictures)
     reply = {
         "role": "assistant",
         "id": f"{identity}-model",
@@ -117,27 +119,42 @@ def _epoch(
         "model": model,
         "source": "generate",
     }
-    failure = sample.failed[number] if sample.failed else None
-    error = None
-    if failure is not None:
-        error = {"message": failure, "traceback": "", "traceback_ansi": ""}
-    choices = sample.document.get("choices")
-    options = None
-    if isinstance(choices, Mapping):
-        options = list(map(str, choices.values()))
     return {
         "id": sample.sample_id,
         "epoch": number + 1,
         "uuid": identity,
         "input": [question],
         "messages": [question, reply],
-        "choices": options,
+        "choices": _option_texts(sample),
         "target": sample.target,
         "output": {"model": model, "choices": [{"message": reply, "stop_reason": "stop"}]},
         "scores": _sample_scores(sample, number),
-        "error": error,
+        "error": _failure(sample, number),
         "metadata": _sample_metadata(sample, number, doubts),
     }
+
+
+def _question_message(sample: Sample, identity: str, pictures: Sequence[str]) -> dict[str, Any]:
+    """The pictures and the prompt of a sample, as the message of a user."""
+    content = [{"type": "image", "image": picture} for picture in pictures]
+    content.append({"type": "text", "text": sample.prompt})
+    return {"role": "user", "id": f"{identity}-user", "content": content}
+
+
+def _option_texts(sample: Sample) -> list[str] | None:
+    """The texts of the options; None for an open question."""
+    choices = sample.document.get("choices")
+    if not isinstance(choices, Mapping):
+        return None
+    return [str(text) for text in choices.values()]
+
+
+def _failure(sample: Sample, number: int) -> dict[str, str] | None:
+    """Why there is no response, as an error of Inspect; None if there is one."""
+    reason = sample.failed[number] if sample.failed else None
+    if reason is None:
+        return None
+    return {"message": reason, "traceback": "", "traceback_ansi": ""}
 
 
 def _sample_scores(sample: Sample, number: int) -> dict[str, dict[str, Any]]:

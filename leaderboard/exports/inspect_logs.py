@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line, machine_fault
@@ -28,14 +28,14 @@ from ..verify.media import picture, shown_media
 from ..verify.model_identity import model_name
 from ..verify.scored_run import scored_run
 from .inspect_log_content import Pictures, log_content
+from .written_files import WrittenFiles
 
 
-def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], list[str]]:
-    """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and
-    notes on pictures.
+def write_inspect_logs(results: Sequence[Path], out: Path) -> WrittenFiles:
+    """Write the logs of all runs in ``results`` to the new directory ``out``.
 
     Pictures are included where the benchmark's board layout lets media be published, and nowhere
-    else. A crash leaves no ``out``.
+    else; notes state why there are none. A crash leaves no ``out``.
 
     Raises:
         UsageError: Inspect is not installed, ``out`` exists, or there is no run.
@@ -51,25 +51,26 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
     folders = find_everything(results).runs
     if not folders:
         raise no_run(results[0])
-    notes: dict[str, None] = {}
-    names: list[str] = []
+    logs: list[_WrittenLog] = []
     out.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(out) as partial:
         for folder in folders:
-            for name, note in _write_run(folder, partial):
-                names.append(name)
-                if note:
-                    notes[note] = None
+            logs += _write_run(folder, partial)
         partial.rename(out)
-    return [out / name for name in names], list(notes)
+    files = [out / log.name for log in logs]
+    notes = dict.fromkeys(log.note for log in logs if log.note)
+    return WrittenFiles(files, list(notes))
 
 
-def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
-    """Write a log for each task of a run.
+class _WrittenLog(NamedTuple):
+    """The name of a log's file, and a note on its pictures, or an empty one."""
 
-    Yields:
-        The name of each file, and a note on pictures, or an empty one.
-    """
+    name: str
+    note: str
+
+
+def _write_run(folder: RunFolder, out: Path) -> Iterator[_WrittenLog]:
+    """Write a log for each task of a run."""
     digest = folder.content
     with as_data_error(folder.directory):
         run = scored_run(folder, whole=True)
@@ -79,7 +80,7 @@ def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
             content = log_content(run, task, digest, pictures)
         name = f"{digest[:12]}_{safe_name(model_name(run.manifest))}_{safe_name(task)}.eval"
         _write_log(content, out / name)
-        yield name, note
+        yield _WrittenLog(name, note)
 
 
 def _write_log(content: Mapping[str, Any], path: Path) -> None:

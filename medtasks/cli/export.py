@@ -32,9 +32,9 @@ def inspect(
     from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
     with progress("writing logs"):
-        written, notes = write_inspect_logs(results, out)
-    write(*notes)
-    write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
+        written = write_inspect_logs(results, out)
+    write(*written.notes)
+    write(f"{counted(len(written.files), 'log')}: {out} (inspect view --log-dir {out})")
 
 
 @app.command("hub", cls=PlainCommand)
@@ -108,7 +108,7 @@ def every_eval_ever(
     from medtasks.leaderboard.exports.every_eval_ever import write_records
 
     with progress("writing records"):
-        written, notes = write_records(
+        written = write_records(
             results, out, model=model, organization=organization, relationship=relationship
         )
-    write(*map(printable, notes), *(f"written: {path}" for path in written))
+    write(*map(printable, written.notes), *(f"written: {path}" for path in written.files))

@@ -274,7 +274,8 @@ GUESS = MODELS[3]
 def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
     write_runs(tmp_path / "results", [GUESS], [OPEN, CHOICE, STREAM])
-    written, notes = write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
+    exported = write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
+    written, notes = exported.files, exported.notes
     assert len(written) == 3
     assert any("PhysioNet" in note for note in notes)
     (folder,) = tmp_path.glob("results/*/*_medtasks")
@@ -317,7 +318,7 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
             write_inspect_logs([tmp_path], out)
     folder = write_run_of(tmp_path, GUESS, [CHOICE])
     edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(FAILED), line=0)
-    ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    (path,) = write_inspect_logs([tmp_path], tmp_path / "logs").files
     first = log.read_eval_log(path).samples[0]
     assert first.error.message == "no connection"
     assert not first.scores
@@ -351,7 +352,9 @@ def test_pictures_are_included_only_where_the_licence_allows(
     allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
     monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.layout_of", allowed.__getitem__)
     write_run_of(tmp_path, GUESS, [CHOICE])
-    ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    exported = write_inspect_logs([tmp_path], tmp_path / "logs")
+    (path,) = exported.files
+    notes = exported.notes
     assert notes == []
     for sample in log.read_eval_log(path, resolve_attachments=True).samples:
         pictures = [part.image for part in sample.input[0].content if part.type == "image"]

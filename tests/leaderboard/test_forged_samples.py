@@ -162,7 +162,7 @@ def logged(results: list[Path], out: Path) -> list[Any]:
     """What the logs for Inspect have of the samples of all runs."""
     from inspect_ai.log import read_eval_log
 
-    paths, _ = write_inspect_logs(results, out)
+    paths = write_inspect_logs(results, out).files
     logs = [read_eval_log(str(path)) for path in paths]
     samples = [one.model_dump(mode="json") for log in logs for one in log.samples or ()]
     return sorted(samples, key=lambda one: (one["output"]["model"], one["uuid"]))
