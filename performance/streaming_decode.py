@@ -78,7 +78,7 @@ def peer(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], i
 
 def ours(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], int, float]:
     """The same by the frame store; reading the index, which preparing does once, is not counted."""
-    from medtasks.data.media.video import FrameStore
+    from medtasks.data.media.frame_store import FrameStore
     from medtasks.data.media.video_index import read_index
 
     index = read_index(path)

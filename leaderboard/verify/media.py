@@ -12,8 +12,8 @@ from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MediaError, MedtasksError, first_line
+from medtasks.data.media.frame_store import FRAMES
 from medtasks.data.media.images import IMAGES
-from medtasks.data.media.video import FRAMES
 from medtasks.data.miniatures import prepare_mini
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared

@@ -20,8 +20,8 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.core.settings import current_settings
+from medtasks.data.media.frame_store import FRAMES
 from medtasks.data.media.images import IMAGES, EncodedPicture, read_picture
-from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.replacement import remove_abandoned
 from medtasks.core.settings import current_settings, stopped
+from medtasks.data.media.frame_store import FRAMES
 from medtasks.data.media.images import IMAGES
-from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings_sources import configured_judges
 from medtasks.runs.decoding import decoding_warnings

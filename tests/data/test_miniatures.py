@@ -23,8 +23,8 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS
 from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
-from medtasks.data.media.video import VideoReader
 from medtasks.data.media.video_index import read_index
+from medtasks.data.media.video_reader import VideoReader
 from medtasks.data.miniatures import _was_whole
 from medtasks.data.sources import SourceRow, read_json
 from medtasks.data.store import open_prepared

@@ -179,7 +179,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
         # else the next line has no effect
         patch.setattr(f"{prepares}.call_in_child", lambda call, *given: call(*given))
         patch.setattr(
-            "medtasks.data.media.video.VideoReader",
+            "medtasks.data.media.video_check.VideoReader",
             lambda *_: pytest.fail("a video was decoded again"),
         )
         again = prepare(tmp_path, media, ROWS)

@@ -22,7 +22,7 @@ from foreign_backend import evaluate
 from medtasks.adapters._base import MedtasksAdapter
 from medtasks.adapters._requests import ChatRequest, plan_batches
 
-from medtasks.data.media.video import FRAMES
+from medtasks.data.media.frame_store import FRAMES
 from medtasks.runs.replies import Reply
 
 BATCH = 8

@@ -17,9 +17,11 @@ from time_coded import shown
 
 from medtasks.core.errors import MediaError
 from medtasks.data.media import frame_geometry
+from medtasks.data.media.frame_store import FrameStore
 from medtasks.data.media.images import VideoFacts
-from medtasks.data.media.video import FrameStore, VideoReader, scan_video
+from medtasks.data.media.video_check import scan_video
 from medtasks.data.media.video_index import read_index
+from medtasks.data.media.video_reader import VideoReader
 
 TIMES = list(range(0, 4000, 100))
 STILL = Clip(

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from time_coded import shown, write_video
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.video import FrameStore, VideoReader, scan_video
+from medtasks.data.media.frame_store import FrameStore
+from medtasks.data.media.video_check import scan_video
 from medtasks.data.media.video_index import read_index
+from medtasks.data.media.video_reader import VideoReader
 
 CONSTANT = [number * 125 for number in range(80)]
 VARIABLE = [

@@ -9,7 +9,7 @@ from enum import Enum
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.core.errors import MediaError
 from medtasks.data.media.images import MediaEntry, MediaIndex
-from medtasks.data.media.video import KnownVideo
+from medtasks.data.media.video_check import KnownVideo
 
 
 class MediaProblem(Enum):

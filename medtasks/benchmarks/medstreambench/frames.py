@@ -14,7 +14,7 @@ from medtasks.core.errors import MediaError
 from medtasks.core.text import counted
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import decoding_threads, index_media
-from medtasks.data.media.video import KnownVideo, scan_video
+from medtasks.data.media.video_check import KnownVideo, scan_video
 from medtasks.data.media.video_index import VideoIndex, read_index
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.preparation import Preparation

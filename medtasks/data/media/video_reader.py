@@ -1,4 +1,4 @@
-"""Videos by PyAV: decoding of exactly the requested frames, and verification.
+"""Decoding exactly the requested frames of a video, by PyAV.
 
 Frames are named by presentation timestamps (pts) in the stream's time base, so constant and
 variable frame rates are treated alike and nothing is rounded.
@@ -6,28 +6,17 @@ variable frame rates are treated alike and nothing is rounded.
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError, MissingExtraError
-from medtasks.core.files import MAX_PIXELS, file_sha256, file_state
+from medtasks.core.files import MAX_PIXELS
 from medtasks.data.media.frame_geometry import frame_as_rgb, turn_of, with_square_pixels
-from medtasks.data.media.images import (
-    KnownMedia,
-    MediaEntry,
-    VideoFacts,
-    pixel_bytes,
-    unreadable_as_media_error,
-)
-from medtasks.data.media.video_index import VideoIndex, open_container, reason_of, video_stream
+from medtasks.data.media.video_index import open_container, reason_of, video_stream
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -165,147 +154,3 @@ class VideoReader:
     def _stream(self) -> Any:
         """The video stream of the open file."""
         return video_stream(self._container, self.stream)
-
-
-class FrameStore:
-    """An LRU cache of decoded frames; thread-safe.
-
-    The rounds of a streaming item show growing parts of one video: the reader stays open and
-    continues where the previous round ended.
-    """
-
-    def __init__(self, max_bytes: int = 512 * 2**20) -> None:
-        """Keep at most ``max_bytes`` of frames."""
-        self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
-        self.decoded = 0
-        self._reader = VideoReader(Path(), ())
-        self._lock = threading.Lock()
-
-    def load(
-        self, path: Path, video: VideoFacts, timestamps: Sequence[int], also: Sequence[int] = ()
-    ) -> list[Image]:
-        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed.
-
-        ``also`` are timestamps of frames that other rounds of the same item will need; those that
-        decoding passes are kept, too.
-        """
-        with self._lock:
-            frames: dict[int, Image] = {}
-            for pts in set(timestamps):
-                cached = self.held.get((path, pts))
-                if cached is not None:
-                    frames[pts] = cached
-            missing = set(timestamps) - frames.keys()
-            if missing:
-                frames |= self._decode(path, video, missing, also)
-            return [frames[pts] for pts in timestamps]
-
-    def _decode(
-        self, path: Path, video: VideoFacts, missing: Set[int], also: Sequence[int]
-    ) -> dict[int, Image]:
-        """Decode the frames at ``missing``; keep them, and those of ``also`` on the way."""
-        first, last = min(missing), max(missing)
-        on_the_way: set[int] = set()
-        for pts in also:
-            if first <= pts <= last and (path, pts) not in self.held:
-                on_the_way.add(pts)
-        if self._reader.path != path:
-            self._reader.close()
-            self._reader = VideoReader(path, video.keyframes, video.stream)
-        decoded_before = self._reader.decoded
-        frames: dict[int, Image] = {}
-        for pts, picture in self._reader.read(sorted(missing | on_the_way)):
-            if pts in missing:
-                frames[pts] = picture
-            self.held.add((path, pts), picture)
-            self.held.trim([(path, pts)])
-        self.decoded += self._reader.decoded - decoded_before
-        return frames
-
-    def clear(self) -> None:
-        """Close the open video and drop all frames."""
-        with self._lock:
-            self._reader.close()
-            self.held.clear()
-
-
-FRAMES = FrameStore()  # shared by all tasks of this process
-
-
-class KnownVideo(KnownMedia):
-    """A video's entry, whose size is that of the first frame that can be decoded.
-
-    ``wanted`` is a digest of the timestamps that were requested, and ``bad`` are those of the
-    frames that cannot be decoded.
-    """
-
-    wanted: str
-    bad: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _DecodedFrames:
-    """The size of the frames of a video, and the timestamps of those that cannot be decoded."""
-
-    size: tuple[int, int]
-    damaged: tuple[int, ...]
-
-
-def scan_video(
-    file: Path,
-    name: str,
-    index: VideoIndex,
-    timestamps: Iterable[int],
-    verified: KnownVideo | None = None,
-) -> KnownVideo:
-    """Verify a video by decoding its frames at ``timestamps``; its entry is called ``name``.
-
-    ``verified``, the result of an interrupted pass, is returned if file and frames are the same.
-
-    Raises:
-        MediaError: the file cannot be read, or none of the frames can be decoded.
-    """
-    increasing = sorted(set(timestamps))
-    digest = hashlib.sha256(repr(increasing).encode()).hexdigest()
-    with unreadable_as_media_error(file):
-        status = file.stat()
-        state = file_state(status)
-        if verified is not None and verified.state == state and verified.wanted == digest:
-            return verified
-        checksum = file_sha256(file)
-    frames = _decode_each(file, index, increasing)
-    width, height = frames.size
-    entry = MediaEntry(
-        path=name,
-        bytes=status.st_size,
-        sha256=checksum,
-        width=width,
-        height=height,
-        video=index.facts,
-    )
-    return KnownVideo(entry=entry, state=state, wanted=digest, bad=frames.damaged)
-
-
-def _decode_each(file: Path, index: VideoIndex, timestamps: Sequence[int]) -> _DecodedFrames:
-    """Decode the frames at ``timestamps`` (increasing), one at a time.
-
-    Raises:
-        MediaError: none of them can be decoded; the error is that of the first one.
-    """
-    size: tuple[int, int] | None = None
-    damaged: list[int] = []
-    first_error: MediaError | None = None
-    with closing(VideoReader(file, index.keyframes, index.stream)) as reader:
-        for pts in timestamps:
-            try:
-                _, picture = next(reader.read([pts]))
-            except MediaError as error:
-                damaged.append(pts)
-                if first_error is None:
-                    first_error = error
-            else:
-                if size is None:
-                    size = picture.size
-    if size is None:
-        raise first_error or MediaError(f"{file}: no frame is requested.")
-    return _DecodedFrames(size, tuple(damaged))
