@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from medtasks.core.errors import MachineError, MedtasksError, machine_fault
@@ -19,10 +20,7 @@ from .check_run import check_run
 from .collect import LOGS, Everything, find_everything, submission_name
 from .compare_submissions import compare_submissions
 from .rules import SubmissionFinding, problem
-from .submission import Submission
-
-COVERAGE = 0.95
-"""Share of a release's records that must be prepared, by default."""
+from .submission import STRICT, Requirements, Submission
 
 AskAgain = Callable[[ScoredRun], Iterator[Rejudged]]
 """Asks a judge again about some of a run's verdicts."""
@@ -44,17 +42,6 @@ class CheckReport:
     rejudged: tuple[Rejudged, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Requirements:
-    """What is required of each run, as in `Submission`, and how thoroughly it is checked."""
-
-    coverage: float
-    demonstration: bool
-    public: bool
-    rescore: bool
-    ask_again: AskAgain | None
-
-
 @dataclass
 class _CheckedRun:
     """What the check of one result directory found.
@@ -71,10 +58,8 @@ class _CheckedRun:
 
 def check_results(
     paths: Sequence[Path],
+    required: Requirements = STRICT,
     *,
-    coverage: float = COVERAGE,
-    demonstration: bool = False,
-    public: bool = True,
     rescore: bool = True,
     ask_again: AskAgain | None = None,
     environment: Mapping[str, str] = os.environ,
@@ -86,7 +71,7 @@ def check_results(
 
     Args:
         paths: result directories, or trees that contain some.
-        coverage, demonstration, public: as of `Submission`.
+        required: what is required of each run.
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts
             (`medtasks.leaderboard.verify.rejudging.rejudge`).
@@ -97,28 +82,28 @@ def check_results(
         UsageError: a path is not a directory.
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
-    requirements = _Requirements(coverage, demonstration, public, rescore, ask_again)
     secrets = secret_patterns(environment)
     everything = find_everything(paths)
     folders = [run.directory for run in everything.runs]
     names = {run.directory: submission_name(run) for run in everything.runs}
-    findings = [*_empty_paths(paths, folders), *_unread_directories(paths, everything)]
-
-    submitted: dict[Path, SubmittedRun] = {}
-    scored: dict[Path, ScoredRun] = {}
-    rejudged: list[Rejudged] = []
+    checked: dict[Path, _CheckedRun] = {}
     for number, folder in enumerate(folders):
         progress(number, len(folders))
-        run = _check_folder(folder, names[folder], requirements)
-        submitted[folder.resolve()] = SubmittedRun(names[folder], run.tasks)
-        if run.scored is not None:
-            scored[folder] = run.scored
-        rejudged += run.rejudged
+        checked[folder] = _check_folder(
+            folder, names[folder], required, rescore=rescore, ask_again=ask_again
+        )
+
+    findings = [*_empty_paths(paths, folders), *_unread_directories(paths, everything)]
+    for run in checked.values():
         findings += run.findings
+    submitted = {}
+    for folder, run in checked.items():
+        submitted[folder.resolve()] = SubmittedRun(names[folder], run.tasks)
     for finding in check_files(
-        paths, submitted, secrets, public=public, demonstration=demonstration
+        paths, submitted, secrets, public=required.public, demonstration=required.demonstration
     ):
         findings.append(replace(finding, submission=finding.where))
+    scored = {folder: run.scored for folder, run in checked.items() if run.scored is not None}
     findings += compare_submissions(scored, names)
     progress(len(folders), len(folders))
     submissions = dict.fromkeys([*names.values(), *(finding.submission for finding in findings)])
@@ -126,7 +111,7 @@ def check_results(
         folders=tuple(map(str, folders)),
         submissions=tuple(submissions),
         findings=tuple(findings),
-        rejudged=tuple(rejudged),
+        rejudged=tuple(chain.from_iterable(run.rejudged for run in checked.values())),
     )
 
 
@@ -154,7 +139,14 @@ def _unread_directories(
         yield problem(code, name, unread.what, fix=unread.fix, file=path, submission=name)
 
 
-def _check_folder(folder: Path, name: str, requirements: _Requirements) -> _CheckedRun:
+def _check_folder(
+    folder: Path,
+    name: str,
+    required: Requirements,
+    *,
+    rescore: bool,
+    ask_again: AskAgain | None,
+) -> _CheckedRun:
     """Check one result directory, which is the submission ``name``."""
     recorded_tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
     checked = _CheckedRun(recorded_tasks, [])
@@ -162,9 +154,9 @@ def _check_folder(folder: Path, name: str, requirements: _Requirements) -> _Chec
     if not (folder / "scores.json").is_file():
         checked.findings.append(_missing_scores(name))
     try:
-        submission = _read_submission(folder, name, requirements)
+        submission = _read_submission(folder, name, required)
         checked.tasks = list(submission.manifest.tasks)
-        findings = list(check_run(submission, learned=requirements.rescore))
+        findings = list(check_run(submission, learned=rescore))
     except Exception as error:  # untrusted input
         fault = machine_fault(error)
         if fault is not None:
@@ -173,8 +165,8 @@ def _check_folder(folder: Path, name: str, requirements: _Requirements) -> _Chec
         return checked
     checked.findings += [replace(finding, submission=name) for finding in findings]
     checked.scored = submission.scored
-    if requirements.ask_again is not None:
-        _ask_again(submission, checked, requirements.ask_again)
+    if ask_again is not None:
+        _ask_again(checked, submission, ask_again)
     return checked
 
 
@@ -190,19 +182,10 @@ def _missing_scores(name: str) -> SubmissionFinding:
     )
 
 
-def _read_submission(folder: Path, name: str, requirements: _Requirements) -> Submission:
+def _read_submission(folder: Path, name: str, required: Requirements) -> Submission:
     """The run in a result directory, scored again, with what is required of it."""
     manifest, samples = read_run(folder)
-    return Submission(
-        folder=folder,
-        name=name,
-        manifest=manifest,
-        samples=samples,
-        scored=scored_run(folder),
-        coverage=requirements.coverage,
-        demonstration=requirements.demonstration,
-        public=requirements.public,
-    )
+    return Submission(folder, name, manifest, samples, scored_run(folder), required)
 
 
 def _unreadable(error: Exception, folder: Path, name: str) -> SubmissionFinding:
@@ -215,8 +198,8 @@ def _unreadable(error: Exception, folder: Path, name: str) -> SubmissionFinding:
     return unreadable
 
 
-def _ask_again(submission: Submission, checked: _CheckedRun, ask_again: AskAgain) -> None:
-    """Add how far a run's verdicts agree with those given now, with findings where they do not."""
+def _ask_again(checked: _CheckedRun, submission: Submission, ask_again: AskAgain) -> None:
+    """Add to ``checked`` how far a run's verdicts agree with those given now, with findings where they do not."""
     name = submission.name
     try:
         checked.rejudged = list(ask_again(scored_run(submission.folder, whole=True)))

@@ -122,13 +122,13 @@ def _stripped_tasks(run: Submission) -> Iterator[SubmissionFinding]:
 
 def _data_coverage(run: Submission) -> Iterator[SubmissionFinding]:
     """Miniature data, and releases of which too little is prepared or was asked."""
-    enough = f"{run.coverage:.0%} or more"
+    enough = f"{run.required.coverage:.0%} or more"
     for name in run.scored.public.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
         prepared, records = release_coverage(run.manifest, name)
-        is_small = not facts.mini and prepared < run.coverage * records
+        is_small = not facts.mini and prepared < run.required.coverage * records
         if facts.mini or (is_small and is_miniature(name, facts)):
-            if not run.demonstration:
+            if not run.required.demonstration:
                 yield run.problem("LB202", name, "miniature data", f"data.{name}.mini")
         elif is_small:
             share = f"{prepared / records:.1%}"
@@ -146,7 +146,7 @@ def _few_items(run: Submission, benchmark: str, enough: str) -> Iterator[Submiss
         if any(run.tasks[task].subset for task in leaf_tasks(name)):
             continue
         share = released_share(entry)
-        if share < run.coverage:
+        if share < run.required.coverage:
             items = counted(len(entry.items), "item")
             yield run.problem(
                 "LB204",
@@ -215,7 +215,7 @@ def _unshareable_rows(run: Submission, name: str) -> Iterator[SubmissionFinding]
         name,
         f"{number} with prompts, references and responses ({why.rstrip('.')})",
         file=f"samples/{name}.jsonl",
-        severity="error" if run.public else "warning",
+        severity="error" if run.required.public else "warning",
     )
 
 

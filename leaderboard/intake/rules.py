@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 from medtasks.core.findings import Finding, Rule, Severity
 
@@ -261,33 +264,47 @@ class SubmissionFinding(Finding):
     submission: str = ""
 
 
+class ProblemDetails(TypedDict, total=False):
+    """Further facts about a finding; the rule's own texts are used for those that are left out."""
+
+    expected: str
+    fix: str
+    severity: Severity | None
+    line: int | None
+    submission: str
+
+
 def problem(
     code: str,
     where: str,
     observed: str,
     *,
-    expected: str = "",
-    fix: str = "",
-    severity: Severity | None = None,
     file: Path | None = None,
-    line: int | None = None,
     field: str = "",
-    submission: str = "",
+    **details: Unpack[ProblemDetails],
 ) -> SubmissionFinding:
     """A finding of rule ``code``: what was observed and expected, and how to fix it.
 
-    Without ``expected``, ``fix`` or ``severity``, those of the rule are used.
+    Args:
+        code: that of the rule.
+        where: the submission, task or file that the finding is about.
+        observed: what was found there.
+        file: the file with the fault.
+        field: the field with the fault.
+        **details: what differs from the rule's own texts, the line, and the submission's name.
     """
     rule = RULES[code]
     place = f"field `{field}`: " if field else ""
+    expected = details.get("expected") or rule.expected
+    fix = details.get("fix") or rule.fix
     return SubmissionFinding(
-        severity=severity or rule.severity,
+        severity=details.get("severity") or rule.severity,
         check=rule.title,
         where=where,
-        message=f"{place}{observed}, expected {expected or rule.expected}; {fix or rule.fix}.",
+        message=f"{place}{observed}, expected {expected}; {fix}.",
         code=code,
         file=str(file or ""),
-        line=line,
+        line=details.get("line"),
         field=field,
-        submission=submission,
+        submission=details.get("submission", ""),
     )

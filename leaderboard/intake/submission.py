@@ -7,21 +7,38 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from medtasks.core.findings import Severity
+from typing_extensions import Unpack
+
 from medtasks.runs.manifest import RunManifest, TaskFacts
 from medtasks.runs.samples import Sample
 
 from ..verify.scored_run import ScoredRun
-from .rules import SubmissionFinding, problem
+from .rules import ProblemDetails, SubmissionFinding, problem
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What is required of submissions.
+
+    ``coverage`` is the share of a release's records that must be prepared. ``demonstration`` allows
+    miniature data. Rows that must not be shared are errors if the repository is ``public``, and
+    warnings otherwise.
+    """
+
+    coverage: float = 0.95
+    demonstration: bool = False
+    public: bool = True
+
+
+STRICT = Requirements()
+"""The requirements of a public leaderboard."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that could be read, as it was submitted and as it is scored here, and what is required.
+    """A run that could be read, as it was submitted and as it is scored here.
 
-    ``name`` is that of the submission. ``coverage`` is the share of a release's records that must
-    be prepared, ``demonstration`` allows miniature data, and where the repository is not
-    ``public``, rows that must not be shared are a warning.
+    ``name`` is that of the submission, and ``required`` is what is required of it.
     """
 
     folder: Path
@@ -29,9 +46,7 @@ class Submission:
     manifest: RunManifest
     samples: Mapping[str, Sequence[Sample]]
     scored: ScoredRun
-    coverage: float
-    demonstration: bool
-    public: bool
+    required: Requirements
 
     @cached_property
     def tasks(self) -> dict[str, TaskFacts]:
@@ -46,26 +61,10 @@ class Submission:
         observed: str,
         field: str = "",
         file: str = "manifest.json",
-        *,
-        expected: str = "",
-        fix: str = "",
-        severity: Severity | None = None,
-        line: int | None = None,
-        submission: str = "",
+        **details: Unpack[ProblemDetails],
     ) -> SubmissionFinding:
         """A finding about one of the run's files; the other arguments are those of `problem`."""
-        return problem(
-            code,
-            where,
-            observed,
-            expected=expected,
-            fix=fix,
-            severity=severity,
-            file=self.folder / file,
-            line=line,
-            field=field,
-            submission=submission,
-        )
+        return problem(code, where, observed, file=self.folder / file, field=field, **details)
 
     def in_tasks(
         self,
@@ -73,10 +72,8 @@ class Submission:
         observed: str,
         tasks: Sequence[str],
         field: str = "",
-        *,
-        fix: str = "",
-        severity: Severity | None = None,
         file: str = "manifest.json",
+        **details: Unpack[ProblemDetails],
     ) -> SubmissionFinding:
         """A finding about all of the tasks, with their number.
 
@@ -86,4 +83,4 @@ class Submission:
         if len(tasks) > 1:
             observed += f" (in {len(tasks):,} tasks)"
         place = f"tasks.{first}.{field}" if field else ""
-        return self.problem(code, first, observed, place, file, fix=fix, severity=severity)
+        return self.problem(code, first, observed, place, file, **details)

@@ -74,6 +74,7 @@ def check(
     """
     from medtasks.core.findings import failed
     from medtasks.leaderboard.intake.check import check_results
+    from medtasks.leaderboard.intake.submission import Requirements
     from medtasks.leaderboard.verify.rejudging import REJUDGED
     from medtasks.runs.find import no_run
 
@@ -82,15 +83,10 @@ def check(
         ask_again = _asking_again(share, judges or [], seed)
     elif rejudged is not None:
         raise UsageError("--rejudged writes what --rejudge finds; give --rejudge and --judge, too.")
+    required = Requirements(coverage, demonstration=demonstration, public=not private)
     with progress("checking results") as bar:
         checked = check_results(
-            results,
-            coverage=coverage,
-            demonstration=demonstration,
-            public=not private,
-            rescore=not quick,
-            ask_again=ask_again,
-            progress=bar,
+            results, required, rescore=not quick, ask_again=ask_again, progress=bar
         )
     if not checked.folders and {finding.code for finding in checked.findings} == {"LB101"}:
         raise no_run(results[0])

@@ -364,13 +364,14 @@ def test_a_task_whose_scoring_breaks_is_named_and_the_others_are_written(
 
 def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> None:
     from medtasks.leaderboard.intake.check import check_results
+    from medtasks.leaderboard.intake.submission import Requirements
 
     run = evaluate(
         Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path
     )
     refused = [
         one
-        for one in check_results([run.folder], demonstration=True).findings
+        for one in check_results([run.folder], Requirements(demonstration=True)).findings
         if one.code == "LB210"
     ]
     assert [(one.severity, one.where) for one in refused] == [("error", TASK)]

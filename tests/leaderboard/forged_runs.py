@@ -10,6 +10,7 @@ from invented_runs import edit_json
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
 from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.intake.submission import Requirements
 from medtasks.leaderboard.schema.board import Board
 
 from medtasks.benchmarks.documents import asked_prompt
@@ -93,9 +94,8 @@ def prompted(sample: Sample) -> Sample:
 
 
 def check(*folders: Path, **options: Any) -> CheckReport:
-    return check_results(
-        folders, **{"environment": {}, "demonstration": True, "coverage": 0.0, **options}
-    )
+    required = Requirements(coverage=0.0, demonstration=True)
+    return check_results(folders, required, **{"environment": {}, **options})
 
 
 def codes(report: CheckReport, severity: str = "error") -> set[str]:

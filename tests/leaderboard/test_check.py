@@ -23,7 +23,7 @@ from medtasks.leaderboard.intake.check_run import check_run
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.intake.rules import RULES
-from medtasks.leaderboard.intake.submission import Submission
+from medtasks.leaderboard.intake.submission import Requirements, Submission
 from medtasks.leaderboard.rank.apart import MINIATURE
 from medtasks.leaderboard.verify.scored_run import scored_run
 
@@ -63,7 +63,11 @@ def check(*folders: Path, **options: Any) -> CheckReport:
     """The check of a repository that takes any share of a release: the miniatures claim to be
     one.
     """
-    return check_results(folders, **{"environment": {}, "coverage": 0.0, **options})
+    required = {"coverage": 0.0}
+    for name in ("coverage", "demonstration", "public"):
+        if name in options:
+            required[name] = options.pop(name)
+    return check_results(folders, Requirements(**required), **{"environment": {}, **options})
 
 
 def codes(report: CheckReport, severity: str | None = None) -> list[str]:
@@ -217,9 +221,7 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
         metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
         groups = {group: scores.model_copy(update={"metrics": metrics})}
         changed = replace(run, record=replace(run.record, groups=groups))
-        submitted = Submission(
-            folder, "x", *read_run(folder), changed, 0.95, demonstration=False, public=True
-        )
+        submitted = Submission(folder, "x", *read_run(folder), changed, Requirements())
         found = check_run(submitted, learned=False)
         assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 

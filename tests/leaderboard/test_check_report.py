@@ -14,8 +14,10 @@ from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake.check import check_results
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.report import folded, overview
+from medtasks.leaderboard.intake.submission import Requirements
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
+REHEARSAL = Requirements(demonstration=True)
 RUN = "20261101_000000_medtasks"
 FINE = f"team-a/Careful-7B/{RUN} (invented/Careful-7B)"
 FORGED = f"team-b/Guess-1B/{RUN} (invented/Guess-1B)"
@@ -39,7 +41,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_line_for_each_submission_by_path_and_model(results: Path) -> None:
-    rows = overview(check_results([results], demonstration=True, environment={}))
+    rows = overview(check_results([results], REHEARSAL, environment={}))
     assert [row[:2] for row in rows] == [
         ("ok", FINE),
         ("refused", FORGED),
@@ -49,9 +51,7 @@ def test_a_line_for_each_submission_by_path_and_model(results: Path) -> None:
 
 
 def test_a_root_that_is_the_run_itself_is_named_by_its_directory(results: Path) -> None:
-    report = check_results(
-        [results / "team-a" / "Careful-7B" / RUN], demonstration=True, environment={}
-    )
+    report = check_results([results / "team-a" / "Careful-7B" / RUN], REHEARSAL, environment={})
     assert report.submissions == (f"{RUN} (invented/Careful-7B)",)
 
 
@@ -62,7 +62,7 @@ def test_every_finding_names_its_submission(results: Path) -> None:
 
 
 def test_findings_of_several_tasks_are_folded(results: Path) -> None:
-    report = check_results([results], demonstration=True, environment={})
+    report = check_results([results], REHEARSAL, environment={})
     codes = [one.code for one in folded(report)[FORGED]]
     assert len(codes) == len({*codes})
     assert len([one for one in report.findings if one.submission == FORGED]) >= len(codes)
