@@ -37,6 +37,23 @@ _COLUMNS = ("share", "clusters", "documents", "detectable", "run with")
 
 
 @dataclass(frozen=True)
+class SpreadSource:
+    """Where the spread of differences between models is from: pilot runs, or assumptions.
+
+    ``pilots`` are one run or two (`pilot_basis`). Without any, ``score`` is the expected accuracy,
+    and ``icc`` the correlation of answers in one cluster (`assumed_basis`).
+    """
+
+    pilots: Sequence[ScoredRun] = ()
+    score: float | None = None
+    icc: float = ICC
+
+
+ASSUMED = SpreadSource()
+"""No pilot run, and no expectation of the score."""
+
+
+@dataclass(frozen=True)
 class Size:
     """A subset (seed 0) by its share of the clusters.
 
@@ -109,10 +126,8 @@ def _table_row(size: Size, unit: Unit) -> tuple[str, ...]:
 def plan_task(
     task: str,
     metric: str | None = None,
-    pilots: Sequence[ScoredRun] = (),
+    spread: SpreadSource = ASSUMED,
     *,
-    score: float | None = None,
-    icc: float = ICC,
     difference: float | None = None,
     shares: Sequence[float] = SHARES,
 ) -> Plan:
@@ -121,9 +136,7 @@ def plan_task(
     Args:
         task: the task or group.
         metric: by default the first headline score.
-        pilots: one run or two (`pilot_basis`); without any the spread is assumed (`assumed_basis`).
-        score: expected accuracy, without a pilot.
-        icc: correlation of answers in one cluster, without a pilot.
+        spread: where the spread is from.
         difference: also find the number of clusters that detects it, in points or the metric's
             unit.
         shares: of the clusters, above 0 and up to 1.
@@ -133,12 +146,12 @@ def plan_task(
             unknown.
         NotPreparedError: the data are not prepared.
     """
-    _require_valid(pilots, shares)
+    _require_valid(spread.pilots, shares)
     metric = metric or default_metric(task)
     parts, left_out = _prepared_documents(task)
     if not parts:
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
-    basis = _basis(task, metric, pilots, score, icc)
+    basis = _basis(task, metric, spread)
     subsets = [_subset_size(parts, share, basis) for share in shares]
     sizes = cluster_sizes(chain.from_iterable(parts))
     needed = None
@@ -176,13 +189,11 @@ def _detectable_with_all(subsets: Sequence[Size]) -> float | None:
     return None
 
 
-def _basis(
-    task: str, metric: str, pilots: Sequence[ScoredRun], score: float | None, icc: float
-) -> Basis:
+def _basis(task: str, metric: str, spread: SpreadSource) -> Basis:
     """What pilot runs show, or what is assumed without any."""
-    if pilots:
-        return pilot_basis(task, metric, *pilots)
-    return assumed_basis(task, metric, score, icc)
+    if spread.pilots:
+        return pilot_basis(task, metric, *spread.pilots)
+    return assumed_basis(task, metric, spread.score, spread.icc)
 
 
 def _prepared_documents(task: str) -> tuple[list[Sequence[Document]], list[str]]:

@@ -73,14 +73,8 @@ def rank_models(
         resamples: of the bootstrap that gives the intervals of ranks.
     """
     codes = np.unique(clusters, return_inverse=True)[1]
-    models: dict[str, _ModelTable] = {}
-    reasons: dict[str, str] = {}
-    for model in sorted(tables):
-        table = _model_table(tables[model], column.metric)
-        if math.isfinite(table.value):
-            models[model] = table
-        else:
-            reasons[model] = "no item counts"
+    models = _models_with_value(tables, column.metric)
+    reasons = {model: "no item counts" for model in tables if model not in models}
     reasons.update(unranked or {})
 
     order = _best_first(models, column)
@@ -103,6 +97,16 @@ def rank_models(
         warning=_ranking_warning(cluster_count, pairs),
         unranked=dict(sorted(reasons.items())),
     )
+
+
+def _models_with_value(tables: Mapping[str, Array], metric: str) -> dict[str, _ModelTable]:
+    """The tables of the models whose score is defined, by model."""
+    models: dict[str, _ModelTable] = {}
+    for model in sorted(tables):
+        table = _model_table(tables[model], metric)
+        if math.isfinite(table.value):
+            models[model] = table
+    return models
 
 
 def _best_first(models: Mapping[str, _ModelTable], column: BoardColumn) -> list[str]:

@@ -53,13 +53,11 @@ def plan(
         medtasks plan mi_cxr --pilot results/A/TIME_medtasks --pilot results/B/TIME_medtasks
             --difference 2
     """
-    from medtasks.leaderboard.rank.planning import SHARES, plan_task
+    from medtasks.leaderboard.rank.planning import SHARES, SpreadSource, plan_task
 
-    runs = read_runs(pilot) if pilot else []
-    shares = share or SHARES
-    planned = plan_task(
-        task, metric, runs, score=score, icc=icc, difference=difference, shares=shares
-    )
+    pilots = read_runs(pilot) if pilot else []
+    spread = SpreadSource(pilots, score, icc)
+    planned = plan_task(task, metric, spread, difference=difference, shares=share or SHARES)
     if as_json:
         needed = None
         if difference is not None:

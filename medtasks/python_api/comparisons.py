@@ -8,7 +8,7 @@ from typing import Any
 from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.rank.comparison import Comparison
 from medtasks.leaderboard.rank.plan_basis import ICC
-from medtasks.leaderboard.rank.planning import SHARES, Plan, plan_task
+from medtasks.leaderboard.rank.planning import SHARES, Plan, SpreadSource, plan_task
 from medtasks.python_api.runs import AnyRun, scored_of
 
 
@@ -51,9 +51,21 @@ def plan(
     """The minimum detectable differences of subsets of a task or group, as ``medtasks plan`` prints
     them.
 
-    Arguments and errors are those of `medtasks.leaderboard.rank.planning.plan_task`.
+    Args:
+        task: the task or group.
+        metric: by default the first headline score.
+        pilots: one run or two that show the spread; without any, it is assumed.
+        score: expected accuracy, without a pilot.
+        icc: correlation of answers in one cluster, without a pilot.
+        difference: also find the number of clusters that detects it, in points or the metric's
+            unit.
+        shares: of the clusters, above 0 and up to 1.
+
+    Raises:
+        UsageError: an argument is wrong, the data have no documents of the task, or the spread is
+            unknown.
+        NotPreparedError: the data are not prepared.
     """
     scored = [scored_of(pilot) for pilot in pilots]
-    return plan_task(
-        task, metric, scored, score=score, icc=icc, difference=difference, shares=shares
-    )
+    spread = SpreadSource(scored, score, icc)
+    return plan_task(task, metric, spread, difference=difference, shares=shares)

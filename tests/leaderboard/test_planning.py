@@ -13,6 +13,7 @@ from made_runs import FAIR, GOOD, cxr, right, run
 from medtasks.leaderboard.rank.pilots import intraclass_correlation, variance_components
 from medtasks.leaderboard.rank.plan_basis import assumed_basis, pilot_basis
 from medtasks.leaderboard.rank.planning import (
+    SpreadSource,
     cluster_sizes,
     clusters_needed,
     default_metric,
@@ -167,7 +168,9 @@ def test_the_clusters_needed_are_the_fewest(difference: float) -> None:
 
 
 def test_sizes_follow_the_subsets_of_each_task() -> None:
-    whole, half = plan_task("kvasir_vqa_x1", score=0.5, shares=(1.0, 0.5)).subsets
+    whole, half = plan_task(
+        "kvasir_vqa_x1", spread=SpreadSource(score=0.5), shares=(1.0, 0.5)
+    ).subsets
     assert (whole.clusters, whole.documents) == (24, 79)
     assert half.clusters == 13  # not every picture has questions of every level
     assert half.detectable is not None
