@@ -19,7 +19,7 @@ from transformers import (
 from medtasks.runs.replies import Reply
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
-from ._letter_tokens import LETTERS, LetterTokens
+from ._letter_tokens import LETTERS, LetterTokens, RecordedAnswer
 from ._settings import GenerationSettings
 
 TIE = 2e-5
@@ -203,11 +203,10 @@ class Decoder:
         reply = Reply(text, output_tokens=len(tokens), finish="stop" if is_complete else "length")
         if record is None:
             return reply, False
-        probabilities, is_close = self._letters.probabilities(
-            tokens[:end], text, text_of, record.chosen, record.letters, options
-        )
-        is_tied = is_close or any(record.ties[: len(tokens)])
-        return replace(reply, probabilities=probabilities), is_tied
+        answer = RecordedAnswer(tokens[:end], text, text_of, record.chosen, record.letters)
+        estimate = self._letters.probabilities(answer, options)
+        is_tied = estimate.is_close or any(record.ties[: len(tokens)])
+        return replace(reply, probabilities=estimate.probabilities), is_tied
 
     def _without_padding(self, row: list[int]) -> list[int]:
         """The tokens of a row that reached a stop string, perhaps before other rows ended."""

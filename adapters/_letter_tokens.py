@@ -43,6 +43,33 @@ def _may_be_letter(token: str) -> bool:
     return sum(character in string.ascii_letters for character in token) == 1
 
 
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """A response with what its model recorded for each of its ``tokens``.
+
+    The token that ends the response is not among them, and ``text_of`` decodes them. ``text`` is
+    the response without a stop string, whose tokens may be among them. ``log_probabilities`` has
+    one value for each token, ``letter_probabilities`` those of all `LETTERS` where a token is one.
+    """
+
+    tokens: Sequence[int]
+    text: str
+    text_of: Callable[[Sequence[int]], str]
+    log_probabilities: Sequence[float]
+    letter_probabilities: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class EstimatedAnswer:
+    """The probabilities of a response, rounded to 1 %.
+
+    One of them ``is_close`` to a limit if another summation order could have rounded it otherwise.
+    """
+
+    probabilities: Probabilities
+    is_close: bool
+
+
 class LetterTokens:
     """The letters among a tokenizer's tokens: ``tokens`` has the letter of each such token."""
 
@@ -58,42 +85,29 @@ class LetterTokens:
                 letters[number] = letter
         self.tokens = dict(sorted(letters.items()))
 
-    def probabilities(
-        self,
-        row: Sequence[int],
-        text: str,
-        text_of: Callable[[Sequence[int]], str],
-        chosen: Sequence[float],
-        shares: Sequence[Sequence[float]],
-        options: Sequence[str],
-    ) -> tuple[Probabilities, bool]:
-        """The probabilities of a response, rounded to 1 %, and whether one is close to a limit.
-
-        Another summation order could have rounded such a value otherwise. ``row`` are the tokens
-        of the response without the one that ends it, and ``text_of`` decodes them; tokens of a stop
-        string, which ``text`` lacks, are left out. ``chosen`` are their log-probabilities, and
-        ``shares`` the probabilities of `LETTERS` where a token is a letter.
-        """
-        end = _end_of_text(row, text, text_of)
-        first = _start_of_answer(row[:end], text, text_of)
+    def probabilities(self, answer: RecordedAnswer, options: Sequence[str]) -> EstimatedAnswer:
+        """The probabilities of a response, and of the letters among ``options`` in it."""
+        tokens = answer.tokens
+        end = _end_of_text(tokens, answer.text, answer.text_of)
+        first = _start_of_answer(tokens[:end], answer.text, answer.text_of)
         unrounded: list[float] = []
-        mean = _mean_probability(chosen[first:end])
+        mean = _mean_probability(answer.log_probabilities[first:end])
         if mean is not None:
             unrounded.append(mean)
             mean = round(mean, 2)
         letters: list[Letter] = []
-        for step, token in enumerate(row[:end]):
+        for step, token in enumerate(tokens[:end]):
             letter = self.tokens.get(token)
             if letter is None or letter not in options:
                 continue
-            estimate = _OptionShares.of(shares[step], options)
+            estimate = _OptionShares.of(answer.letter_probabilities[step], options)
             if estimate is None:
                 continue
             unrounded += [*estimate.shares.values(), estimate.mass]
-            place = len(text_of(row[:step]))
+            place = len(answer.text_of(tokens[:step]))
             letters.append(Letter(place, letter, estimate.rounded, round(estimate.mass, 2)))
         is_close = any(_may_round_either_way(share) for share in unrounded)
-        return Probabilities(mean, tuple(letters)), is_close
+        return EstimatedAnswer(Probabilities(mean, tuple(letters)), is_close)
 
 
 @dataclass(frozen=True)

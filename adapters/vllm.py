@@ -13,7 +13,7 @@ from medtasks.runs.replies import Probabilities, Reply
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._base import GeneratingAdapter
-from ._letter_tokens import LETTERS, LetterTokens
+from ._letter_tokens import LETTERS, LetterTokens, RecordedAnswer
 from ._messages import Messages, media_in, read_messages
 from ._pixels import content_hash
 from ._requests import ChatRequest, sample_seed
@@ -228,8 +228,8 @@ def probabilities(
             shares.append(_letter_shares(candidates, letters))
         else:
             shares.append([0.0] * len(LETTERS))
-    result, _ = letters.probabilities(tokens, text, text_of, chosen, shares, options)
-    return result
+    answer = RecordedAnswer(tokens, text, text_of, chosen, shares)
+    return letters.probabilities(answer, options).probabilities
 
 
 def _answer_tokens(completion: Any) -> list[int]:

@@ -13,7 +13,7 @@ import torch
 from adapter_bench import Bench, questions
 from medtasks.adapters._answer_text import AnswerText
 from medtasks.adapters._decoding import Decoder
-from medtasks.adapters._letter_tokens import LETTERS, LetterTokens, letter_in
+from medtasks.adapters._letter_tokens import LETTERS, LetterTokens, RecordedAnswer, letter_in
 from medtasks.adapters._settings import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
@@ -137,9 +137,9 @@ class Recorded(list[float]):
 def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     """The tokens of ``row`` over which the mean goes."""
     chosen = Recorded([-1.0] * len(row))
-    LetterTokens(tokenizer).probabilities(
-        row, text, AnswerText(tokenizer).text_of, chosen, [[0.0] * 26] * len(row), ()
-    )
+    text_of = AnswerText(tokenizer).text_of
+    answer = RecordedAnswer(row, text, text_of, chosen, [[0.0] * 26] * len(row))
+    LetterTokens(tokenizer).probabilities(answer, ())
     return row[chosen.part]
 
 
@@ -147,12 +147,8 @@ def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
     for share, close in ((0.455, True), (0.457, False)):
         row = pieces(tokenizer, "A")
         text_of = AnswerText(tokenizer).text_of
-        assert (
-            LetterTokens(tokenizer).probabilities(
-                row, "A", text_of, [math.log(share)], [[0.0] * 26], ()
-            )[1]
-            is close
-        )
+        answer = RecordedAnswer(row, "A", text_of, [math.log(share)], [[0.0] * 26])
+        assert LetterTokens(tokenizer).probabilities(answer, ()).is_close is close
 
 
 def test_the_mean_goes_over_the_tokens_of_the_answer(tokenizer: Any) -> None:
