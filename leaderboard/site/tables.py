@@ -181,25 +181,34 @@ def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
     for column in columns:
         by_label[column.label].append(column)
     tasks = {column.task for column in columns}
-    shared = 0
+    shared_words = 0
     if len(tasks) > 1:
-        shared = leading_words([task.split("_") for task in tasks])
-
+        shared_words = leading_words([task.split("_") for task in tasks])
     texts: dict[str, str] = {}
     for namesakes in by_label.values():
-        tasks_differ = len({column.task for column in namesakes}) > 1
-        metrics_differ = len({column.metric for column in namesakes}) > 1
-        breakdowns_differ = len({column.breakdown for column in namesakes}) > 1
-        for column in namesakes:
-            parts = []
-            if tasks_differ:
-                own_words = column.task.split("_")[shared:]
-                parts.append("_".join(own_words) or "all")
-            if metrics_differ:
-                parts.append(column.metric)
-            if breakdowns_differ:
-                parts.append(column.breakdown or "all")
-            texts[column.key] = ", ".join(parts)
+        texts |= _namesake_subtitles(namesakes, shared_words)
+    return texts
+
+
+def _namesake_subtitles(namesakes: Sequence[BoardColumn], shared_words: int) -> dict[str, str]:
+    """By key, what distinguishes columns with one label from each other.
+
+    ``shared_words`` is the number of words that all tasks begin with.
+    """
+    tasks_differ = len({column.task for column in namesakes}) > 1
+    metrics_differ = len({column.metric for column in namesakes}) > 1
+    breakdowns_differ = len({column.breakdown for column in namesakes}) > 1
+    texts = {}
+    for column in namesakes:
+        parts = []
+        if tasks_differ:
+            own_words = column.task.split("_")[shared_words:]
+            parts.append("_".join(own_words) or "all")
+        if metrics_differ:
+            parts.append(column.metric)
+        if breakdowns_differ:
+            parts.append(column.breakdown or "all")
+        texts[column.key] = ", ".join(parts)
     return texts
 
 

@@ -29,7 +29,7 @@ from medtasks.data.media.images import read_picture
 from medtasks.data.parquet import read_parquet
 from medtasks.data.preparation import Preparation
 from medtasks.data.prepare_commands import Out, PictureOptions
-from medtasks.data.prepared import Prepared
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Release
 from medtasks.data.sources import SourceRow
 
@@ -80,30 +80,55 @@ def prepare_kvasir(
     with Preparation("kvasir_vqa_x1", out, **options) as place:
         pictures = _Pictures(Release(path, keep=place.directory / "media"), place)
         records = _read_records(pictures)
-        img_ids = {record.img_id for record in records}
-        if place.references_only:
-            img_ids = set()
-
-        missing = pictures.missing(img_ids)
-        if missing and folder is not None:
-            pictures.take_from_folder(folder, missing, fetchable=images is None)
-        addresses: dict[str, str] = {}
-        if images is None:
-            addresses = pictures.addresses_of(pictures.missing(img_ids))
-        pictures.fetch(addresses)
-        missing = pictures.missing(img_ids)
-        if missing and folder is None and origin.kind == "hub":
-            commit = pictures.take_from_hub(missing)
-            origin = origin.model_copy(update={"images": f"{HUB_PICTURES}@{commit}"})
-        has_source = pictures.names or addresses or pictures.root == folder
-        if missing and images is None and not has_source:
-            raise UsageError(
-                f"{origin.name}: its rows have no pictures, nor has images/ beside them or the "
-                "image dataset; give the directory of <img_id>.jpg with --images DIR."
-            )
+        if not place.references_only:
+            img_ids = {record.img_id for record in records}
+            origin = _take_pictures(pictures, img_ids, origin, folder, use_addresses=images is None)
         unavailable = {f"{img_id}.jpg": error for img_id, error in pictures.failed.items()}
         records = [_with_picture(record, pictures.names) for record in records]
         return place.finish(origin, records, pictures.root, unavailable=unavailable)
+
+
+def _take_pictures(
+    pictures: _Pictures,
+    img_ids: AbstractSet[str],
+    origin: Source,
+    folder: Path | None,
+    *,
+    use_addresses: bool,
+) -> Source:
+    """Take the pictures that the rows do not contain from a directory, by URL, or from the hub.
+
+    Args:
+        pictures: those in the rows, to which all others are added.
+        img_ids: the images that are needed.
+        origin: that of the rows.
+        folder: a directory of pictures, if there is one.
+        use_addresses: whether URLs in the rows are used: not if the user named the directory.
+
+    Returns:
+        The origin of rows and pictures.
+
+    Raises:
+        UsageError: there is no source of pictures.
+    """
+    missing = pictures.missing(img_ids)
+    if missing and folder is not None:
+        pictures.take_from_folder(folder, missing, fetchable=use_addresses)
+    addresses: dict[str, str] = {}
+    if use_addresses:
+        addresses = pictures.addresses_of(pictures.missing(img_ids))
+    pictures.fetch(addresses)
+    missing = pictures.missing(img_ids)
+    if missing and folder is None and origin.kind == "hub":
+        commit = pictures.take_from_hub(missing)
+        origin = origin.model_copy(update={"images": f"{HUB_PICTURES}@{commit}"})
+    has_source = pictures.names or addresses or pictures.root == folder
+    if missing and use_addresses and not has_source:
+        raise UsageError(
+            f"{origin.name}: its rows have no pictures, nor has images/ beside them or the "
+            "image dataset; give the directory of <img_id>.jpg with --images DIR."
+        )
+    return origin
 
 
 def _images_beside(path: Path, kind: str) -> Path | None:
