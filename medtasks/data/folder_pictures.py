@@ -141,7 +141,7 @@ class FolderPictures:
             near = _near_name(path, self._images)
             raise CellError(
                 f"is {shown(text)}, which is no file below {self._images}{near}",
-                "correct the path, or `images` in benchmark.yaml",
+                "correct the path, or the directory of the pictures (`images`)",
             )
         return path
 

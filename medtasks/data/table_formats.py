@@ -66,7 +66,7 @@ def archive_members(path: Path, expected: str) -> list[str]:
     return names
 
 
-def table_format(path: Path) -> TableFormat:
+def format_of_table(path: Path) -> TableFormat:
     """The format of a table.
 
     Raises:

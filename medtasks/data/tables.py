@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 
 from medtasks.core.errors import DataError
 from medtasks.data.csv_rows import read_csv_rows
+from medtasks.data.json_rows import read_json_rows
 from medtasks.data.parquet import read_parquet
-from medtasks.data.sources import SourceRow, read_jsonl
-from medtasks.data.table_formats import TableFormat, table_format
-from medtasks.data.workbooks import LostText, read_workbook
+from medtasks.data.sources import SourceRow
+from medtasks.data.table_formats import TableFormat, format_of_table
+from medtasks.data.workbooks import LostText, read_workbook, sheet_names
 
 Cell: TypeAlias = str | bytes | tuple[bytes, ...] | LostText
 """A text (empty without a value), the file of a picture, those of several pictures, or what a
@@ -40,11 +41,13 @@ class Table:
         file: the name of the file.
         columns: names in order of appearance; a column without a name is ``(column 3)``.
         rows: at least one row, with a `Cell` by column; in JSONL, columns may be absent.
+        other_sheets: the names of a workbook's sheets that are not read.
     """
 
     file: str
     columns: tuple[str, ...]
     rows: tuple[SourceRow, ...]
+    other_sheets: tuple[str, ...] = ()
 
 
 def read_table_file(path: Path) -> Table:
@@ -54,7 +57,8 @@ def read_table_file(path: Path) -> Table:
         UsageError: the format is not read.
         DataError: the file cannot be read, or has no rows; names file, line and fix.
     """
-    rows = _source_rows(path)
+    table_format = format_of_table(path)
+    rows = _source_rows(path, table_format)
     files: dict[bytes, bytes] = {}
     table_rows: list[SourceRow] = []
     for where, row in rows:
@@ -63,12 +67,18 @@ def read_table_file(path: Path) -> Table:
     if not table_rows:
         raise DataError(f"{path}: the table has no rows; write or fetch it again.")
     columns = _columns(table_rows)
-    return Table(path.name, columns, tuple(_with_columns(row, columns) for row in table_rows))
+    sheets = sheet_names(path) if table_format is TableFormat.WORKBOOK else ()
+    return Table(
+        file=path.name,
+        columns=columns,
+        rows=tuple(_with_columns(row, columns) for row in table_rows),
+        other_sheets=tuple(sheets[1:]),
+    )
 
 
-def _source_rows(path: Path) -> Iterable[SourceRow]:
+def _source_rows(path: Path, table_format: TableFormat) -> Iterable[SourceRow]:
     """The rows of a table as its format has them."""
-    match table_format(path):
+    match table_format:
         case TableFormat.CSV:
             return read_csv_rows(path)
         case TableFormat.PARQUET:
@@ -76,7 +86,7 @@ def _source_rows(path: Path) -> Iterable[SourceRow]:
         case TableFormat.WORKBOOK:
             return read_workbook(path, as_displayed=True)
         case TableFormat.JSON:
-            return read_jsonl(path)
+            return read_json_rows(path, is_row=lambda _: False)
 
 
 def _columns(rows: Iterable[SourceRow]) -> tuple[str, ...]:

@@ -103,6 +103,16 @@ def read_workbook(path: Path, *, as_displayed: bool = False) -> list[SourceRow]:
     ]
 
 
+def sheet_names(path: Path) -> tuple[str, ...]:
+    """The names of a workbook's sheets.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    with _open_workbook(path) as book:
+        return tuple(sheet.title for sheet in book.worksheets)
+
+
 def _replace_formulas(
     path: Path,
     names: Sequence[str],
@@ -177,6 +187,15 @@ def _first_sheet(path: Path, *, computed: bool = False) -> Iterator[Any]:
     Raises:
         DataError: whatever openpyxl finds wrong, also in the block.
     """
+    with _open_workbook(path, computed=computed) as book:
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # a sheet may state fewer rows than it has
+        yield sheet
+
+
+@contextmanager
+def _open_workbook(path: Path, *, computed: bool = False) -> Iterator[Any]:
+    """A workbook, as `_first_sheet` needs it."""
     from openpyxl import load_workbook
 
     try:
@@ -185,9 +204,7 @@ def _first_sheet(path: Path, *, computed: bool = False) -> Iterator[Any]:
             warnings.simplefilter("ignore")  # about styles and extensions
             book = load_workbook(stream, read_only=True, data_only=computed)
             try:
-                sheet = book.worksheets[0]
-                sheet.reset_dimensions()  # a sheet may state fewer rows than it has
-                yield sheet
+                yield book
             finally:
                 book.close()
     except DataError:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
 from medtasks.data.csv_rows import read_csv_rows, separator_of
+from medtasks.data.json_rows import read_json_rows
 from medtasks.data.parquet import read_parquet
 from medtasks.data.sources import (
     ZIP_MARK,
@@ -32,7 +32,7 @@ from medtasks.importers.layouts import (
     predictions_in_rows,
     vlmevalkit_prediction,
 )
-from medtasks.importers.predictions import End, Prediction, Row, names_in
+from medtasks.importers.predictions import End, Prediction
 
 LAYOUTS: Mapping[str, str] = {
     "ms-swift": "ms-swift's JSONL",
@@ -87,38 +87,9 @@ def _csv_rows(path: Path, response: str) -> Iterator[SourceRow]:
         yield SourceRow(where, cells)
 
 
-def _json_rows(path: Path, response: str) -> Iterator[SourceRow]:
+def _json_rows(path: Path, response: str) -> Iterable[SourceRow]:
     """The rows of a JSON or JSONL file, or of the list in its only object, if that is no row."""
-    rows = read_jsonl(path)
-    first = next(rows)
-    if response in first.row:
-        return chain((first,), rows)
-    rest = [*rows]
-    lists = {} if rest else _lists_of_objects(first.row)
-    if not lists:
-        return chain((first,), rest)
-    if len(lists) > 1:
-        raise DataError(
-            f"{path}: its only object has several lists of objects ({names_in(lists)}), expected "
-            "one, that of the predictions; write it alone."
-        )
-    ((name, members),) = lists.items()
-    return _numbered(members, f"{path.name}, list {name[:40]!r}")
-
-
-def _lists_of_objects(row: Row) -> dict[str, list[Row]]:
-    """The fields that are lists of objects, and not empty."""
-    lists = {}
-    for name, value in row.items():
-        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            lists[name] = value
-    return lists
-
-
-def _numbered(rows: Iterable[Row], file: str) -> Iterator[SourceRow]:
-    """The rows with their places, numbered from 1."""
-    for number, row in enumerate(rows, start=1):
-        yield SourceRow(Where(file, number, unit="row"), row)
+    return read_json_rows(path, is_row=lambda row: response in row)
 
 
 def _parquet_rows(path: Path, response: str) -> Iterator[SourceRow]:

@@ -140,6 +140,8 @@ def test_rows_and_pictures_may_stay_where_they_are(medtasks: Any, table: Path) -
     )
     done = medtasks("new", "my_vqa", "--from", "rows.csv", *arguments)
     assert done.returncode == 0, done.stderr
+    assert f"not copied: {table}" in done.stdout
+    assert f"not copied: {table.parent}\n" in done.stdout
     folder = table.parent / "folders" / "mine"
     assert sorted(path.name for path in folder.iterdir()) == ["benchmark.yaml", "question.j2"]
     content = yaml.safe_load((folder / "benchmark.yaml").read_text(encoding="utf-8"))

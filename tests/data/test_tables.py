@@ -178,6 +178,14 @@ def test_cells_of_json_that_are_no_texts(tmp_path: Path) -> None:
     assert dict(table.rows[1].row) == {"e": "", "a": "2"}
 
 
+def test_rows_in_the_only_object_of_a_file(tmp_path: Path) -> None:
+    table = table_of(
+        '{"version": 1, "data": [{"question": "Why?"}, {"question": "How?"}]}', tmp_path
+    )
+    assert columns_of(table) == [["Why?"], ["How?"]]
+    assert str(table.rows[1].where) == "rows.csv, list 'data', row 2"
+
+
 @pytest.mark.parametrize("error", ["#N/A", "#REF!"])
 def test_errors_of_spreadsheets_are_not_texts(error: str, tmp_path: Path) -> None:
     table = table_of(f"question,answer\nWhy?,{error}", tmp_path)
@@ -199,6 +207,16 @@ def test_a_workbook_is_read_as_it_is_displayed(tmp_path: Path) -> None:
     book.save(tmp_path / "rows.xlsx")
     table = read_table_file(tmp_path / "rows.xlsx")
     assert columns_of(table) == [["p1", "0007", "1", "TRUE"], ["p1", "12", "0.50", "FALSE"]]
+
+
+def test_sheets_that_are_not_read_are_named(tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["question"])
+    book.active.append(["Why?"])
+    book.create_sheet("Legend").append(["A note"])
+    book.save(tmp_path / "rows.xlsx")
+    table = read_table_file(tmp_path / "rows.xlsx")
+    assert (len(table.rows), table.other_sheets) == (1, ("Legend",))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.records import Where
@@ -16,11 +16,11 @@ from medtasks.data.folder_cells import CellError, cell_list, cell_text, listed_o
 from medtasks.data.tables import Table, read_table_file
 
 _SUFFIXES = frozenset(
-    {".bmp", ".dcm", ".gif", ".jfif", ".jp2", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
+    {"bmp", "dcm", "gif", "jfif", "jp2", "jpeg", "jpg", "png", "tif", "tiff", "webp"}
 )
 _PICTURE = re.compile(r"https?://|data:image/|[A-Za-z0-9+/\r\n]{64,}={0,2}$", re.IGNORECASE)
-_LONGEST_PATH = 1000
-"""Characters of a path or URL, at most: longer texts are files in base64."""
+_LONGEST_NAME = 200
+"""Characters of a path or URL that is printed as an example; longer ones are files in base64."""
 _EXAMPLE_LENGTH = 36
 """Characters of an example that is printed."""
 
@@ -52,7 +52,8 @@ class Column:
     @cached_property
     def pictures(self) -> int:
         """The number of cells that look like a picture or its path."""
-        return sum(is_like_picture(cell) for cell in self.cells if cell)
+        files = sum(isinstance(cell, bytes | tuple) for cell in self.cells)
+        return files + sum(count for text, count in self.counts.items() if is_like_picture(text))
 
     @property
     def has_pictures(self) -> bool:
@@ -71,7 +72,7 @@ class Column:
         if not self.counts:
             return "(picture)" if self.has_pictures else ""
         first = next(iter(self.counts))
-        is_file = len(first) > 200 and is_like_picture(first)
+        is_file = len(first) > _LONGEST_NAME and is_like_picture(first)
         return "(picture in base64)" if is_file else shortened(first, _EXAMPLE_LENGTH)
 
     def first_repeated(self) -> tuple[Where, Where] | None:
@@ -93,18 +94,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table by name, and the file that they are from."""
+    """The columns of a table by name, the file that they are from, its number of rows, and the
+    sheets that are not read.
+    """
 
     path: Path
     by_name: Mapping[str, Column]
     rows: int
+    other_sheets: tuple[str, ...] = ()
 
     @classmethod
     def of_file(cls, path: Path) -> Columns:
         """The columns of the table in a file; raises as `read_table_file` does."""
         table = read_table_file(path)
         columns = {name: _column(table, name) for name in table.columns}
-        return cls(path, columns, len(table.rows))
+        return cls(path, columns, len(table.rows), table.other_sheets)
 
     def __getitem__(self, name: str) -> Column:
         return self.by_name[name]
@@ -139,7 +143,5 @@ def is_like_picture(cell: Any) -> bool:
     if not isinstance(cell, str):
         return False
     text = cell.strip()
-    suffix = (
-        PurePosixPath(text.replace("\\", "/")).suffix.lower() if len(text) <= _LONGEST_PATH else ""
-    )
+    suffix = text[-5:].lower().rpartition(".")[2]
     return suffix in _SUFFIXES or _PICTURE.match(text) is not None

@@ -66,6 +66,16 @@ class FolderSources:
         return files if is_small or self.copy else {}
 
     @property
+    def elsewhere(self) -> list[Path]:
+        """The file of rows and the directory of pictures, unless they are copied."""
+        paths: list[Path] = []
+        if not self.is_copied:
+            paths.append(self.table)
+        if self.pictures and not self.copied_pictures:
+            paths.append(self.images)
+        return paths
+
+    @property
     def copied_images(self) -> str:
         """The directory of the copied pictures; empty if their paths name directories already."""
         return "" if all("/" in path for path in self.copied_pictures) else "images"

@@ -34,7 +34,7 @@ from medtasks.core.text import counted, printable
 from medtasks.data.folder_rows import RowFault, read_folder, undecodable_pictures
 from medtasks.data.release import Release
 from medtasks.data.sources import content_of, encoding_of
-from medtasks.data.table_formats import TableFormat, table_format
+from medtasks.data.table_formats import TableFormat, format_of_table
 
 _MOST_FAULTS = 10
 """Faulty rows that are printed; the others are counted."""
@@ -104,6 +104,8 @@ def new_folder(request: Request, ask: Ask | None) -> None:
         _require_sound_rows(checked_folder, decode=bool(sources.copied_pictures))
         names = write_folder(request.target, facts, proposal, sources)
     write(printable(f"wrote {request.target}: {', '.join(names)}"))
+    for path in sources.elsewhere:
+        write(printable(f"  not copied: {path}"))
     if request.add:
         add_benchmark_folder(request.target)
 
@@ -165,7 +167,7 @@ def _in_utf8(request: Request) -> Iterator[tuple[Path, str | None]]:
             frequent other one would read.
     """
     if request.encoding is None:
-        if table_format(request.table) in (TableFormat.CSV, TableFormat.JSON):
+        if format_of_table(request.table) in (TableFormat.CSV, TableFormat.JSON):
             _require_unicode(request.table)
         yield request.table, None
         return

@@ -10,7 +10,7 @@ from medtasks.cli.from_table.columns import Columns
 from medtasks.cli.from_table.proposal import Proposal, Wishes, propose
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.core.errors import UsageError
-from medtasks.core.text import counted, printable
+from medtasks.core.text import counted, first_names, printable
 
 _SETTINGS = {"answers": "--answers ", "answer_form": "--answer-form ", "language": "--language "}
 """The options of what can be changed besides the roles of columns."""
@@ -103,6 +103,8 @@ def _print(columns: Columns, proposal: Proposal) -> None:
     """Print what was decided, with the reasons, and which columns are not used."""
     rows = [(line.key, line.value, line.why, line.example) for line in proposal.lines]
     write(printable(f"{columns.path.name}: {counted(columns.rows, 'row')}"))
+    if columns.other_sheets:
+        write(printable(f"not read: sheets after the first ({first_names(columns.other_sheets)})"))
     table(("", "column or value", "why", "first value"), rows)
     unused = [name for name in columns.names if name not in proposal.used]
     if unused:
