@@ -91,16 +91,16 @@ class FolderFacts:
     rubric: bool
 
 
+def require_absent(target: Path) -> None:
+    """Raise a `UsageError` if there is a file or directory ``target``."""
+    if target.exists() or target.is_symlink():
+        raise UsageError(f"{target}: exists already; remove it, or give another directory (--out).")
+
+
 def write_folder(
     target: Path, facts: FolderFacts, proposal: Proposal, sources: FolderSources
 ) -> list[str]:
-    """Write a benchmark folder and return the names of its files, with pictures as their directory.
-
-    Raises:
-        UsageError: ``target`` exists.
-    """
-    if target.exists() or target.is_symlink():
-        raise UsageError(f"{target}: exists already; remove it, or give another directory (--out).")
+    """Write a benchmark folder and return the names of its files, with pictures as their directory."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(target) as folder:
         for name, text in _texts(target, facts, proposal, sources).items():

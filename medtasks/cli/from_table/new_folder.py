@@ -23,6 +23,7 @@ from medtasks.cli.from_table.folder_files import (
     FolderFacts,
     FolderSources,
     benchmark_text,
+    require_absent,
     write_folder,
 )
 from medtasks.cli.from_table.picture_folder import has_urls, picture_folder, picture_paths
@@ -82,10 +83,7 @@ def new_folder(request: Request, ask: Ask | None) -> None:
         DataError: the table cannot be read, or rows are faulty; nothing is written then.
     """
     _require_name(request.name)
-    if request.target.exists():
-        raise UsageError(
-            f"{request.target}: exists already; remove it, or give another directory (--out)."
-        )
+    require_absent(request.target)
     facts = FolderFacts(
         name=request.name,
         title=request.title or title_of(request.name),
