@@ -54,6 +54,7 @@ def add_benchmark_folder(path: Path) -> None:
     refuse_other_folder(folder.name, folder.path)
     _use(folder)
     write(*preparation_lines(_prepared(folder)))
+    _check_prompts(folder)
     add_folder(folder.name, folder.path)
     names = ",".join(task_names(folder.file))
     write(
@@ -123,6 +124,15 @@ def _prepared(folder: BenchmarkFolder) -> Prepared:
         table(COLUMNS, as_rows(findings))
         write(f"{folder.name} was not added: {summary(findings)}")
         raise typer.Exit(1) from None
+
+
+def _check_prompts(folder: BenchmarkFolder) -> None:
+    """Render each prompt for the first row; raises `MedtasksError` if a template fails."""
+    from medtasks.benchmarks.documents import prompt_text, task_documents
+
+    document = task_documents(folder.name, media=False)[0]
+    for template in folder.templates:
+        prompt_text(document, template)
 
 
 @app.command("remove", cls=PlainCommand)
