@@ -80,8 +80,8 @@ def new(
         _new_folder_package(target, package, rows)
         return
     from medtasks.cli.from_table.new_folder import Request, new_folder
-    from medtasks.cli.from_table.proposal import wishes_of
     from medtasks.cli.from_table.review import terminal
+    from medtasks.cli.from_table.wishes import wishes_of
 
     _refuse_given(context, {"variant", "benchmark"}, "with --from")
     if is_benchmark_folder(rows):

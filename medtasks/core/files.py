@@ -45,6 +45,14 @@ def check_regular(path: Path) -> int:
     return status.st_size
 
 
+def is_file(path: Path) -> bool:
+    """Whether ``path`` is a regular file, or a link to one; False for a path that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or has a NUL
+        return False
+
+
 def file_state(status: os.stat_result) -> tuple[int, ...]:
     """Size, times, inode and device: another or a changed file differs, even of the same name, size
     and time.

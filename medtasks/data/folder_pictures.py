@@ -131,13 +131,17 @@ class FolderPictures:
             CellError: there is none, or it is outside of the directory of the pictures.
         """
         text = cell_text(item.get("path") if isinstance(item, Mapping) else item)
-        path = (self._images / text.replace("\\", "/")).resolve()
+        try:
+            path = (self._images / text.replace("\\", "/")).resolve()
+            is_present = path.is_file()
+        except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+            raise CellError(f"is {shown(text)}, which no file can be called") from error
         if not path.is_relative_to(self._images):
             raise CellError(
                 f"is {shown(text)}, which is outside of {self._images}",
                 "set `images` in benchmark.yaml to a directory above all pictures",
             )
-        if not path.is_file():
+        if not is_present:
             near = _near_name(path, self._images)
             raise CellError(
                 f"is {shown(text)}, which is no file below {self._images}{near}",

@@ -22,9 +22,10 @@ from medtasks.catalog.contents import forget_packages
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.cli.from_table.columns import Columns
 from medtasks.cli.from_table.new_folder import Request, new_folder
-from medtasks.cli.from_table.proposal import Proposal, Wishes, propose
+from medtasks.cli.from_table.proposal import Proposal, propose
 from medtasks.cli.from_table.review import decided
 from medtasks.cli.from_table.undecided import Undecided
+from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import MedtasksError
 from medtasks.data.folder_rows import FolderRecord, read_folder
 from medtasks.data.release import Release
@@ -228,6 +229,7 @@ SENTENCES = [
     (changed(1, "answer", "maybe"), "line 3: the answer is 'maybe', expected"),
     (changed(1, "answer", "#N/A"), "line 3: column 'answer' is the error #N/A"),
     (changed(1, "image", "pics/7.png"), "line 3: column 'image' is 'pics/7.png', which is no file"),
+    (changed(1, "image", "a" * 300 + ".png"), "line 3: column 'image' is 'aaa"),
     (changed(1, "image", "rows.csv"), "line 3: picture rows.csv: not a complete image"),
     (changed(1, "id", "q0"), "line 3: column 'id' repeats the id of line 2"),
     (changed(1, "patient", ""), "line 3: column 'patient' is empty"),

@@ -21,6 +21,10 @@ _SUFFIXES = frozenset(
 _PICTURE = re.compile(r"https?://|data:image/|[A-Za-z0-9+/\r\n]{64,}={0,2}$", re.IGNORECASE)
 _LONGEST_NAME = 200
 """Characters of a path or URL that is printed as an example; longer ones are files in base64."""
+_MOST_GROUPS = 20
+"""Values of a column by which scores are broken down, at most."""
+_LONGEST_GROUP = 40
+"""Characters of such a value."""
 _EXAMPLE_LENGTH = 36
 """Characters of an example that is printed."""
 
@@ -60,6 +64,16 @@ class Column:
         """Whether nine of ten cells with content look like a picture or its path."""
         filled = sum(bool(cell) for cell in self.cells)
         return filled > 0 and self.pictures >= 0.9 * filled
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the column has few short values, most of which repeat."""
+        values = self.counts
+        if not 2 <= len(values) <= _MOST_GROUPS or self.has_pictures:
+            return False
+        is_short = max(map(len, values)) <= _LONGEST_GROUP
+        repeats = 2 * len(values) <= values.total()
+        return is_short and repeats and 2 * values.total() >= len(self.cells)
 
     @property
     def is_blank(self) -> bool:

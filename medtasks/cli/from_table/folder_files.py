@@ -16,6 +16,7 @@ from medtasks.catalog.records import Where
 from medtasks.cli.from_table.prompts import prompt_template
 from medtasks.cli.from_table.proposal import Proposal
 from medtasks.core.errors import UsageError
+from medtasks.core.files import is_file
 from medtasks.core.replacement import temporary_beside
 
 MOST_COPIED = 20 * 2**20
@@ -59,7 +60,7 @@ class FolderSources:
         size = 0
         for path, file in files.items():
             parts = PurePosixPath(path).parts
-            if "\\" in path or path.startswith("/") or ".." in parts or not file.is_file():
+            if "\\" in path or path.startswith("/") or ".." in parts or not is_file(file):
                 return {}
             size += file.stat().st_size
         is_small = size + self.table.stat().st_size <= MOST_COPIED

@@ -27,8 +27,9 @@ from medtasks.cli.from_table.folder_files import (
     write_folder,
 )
 from medtasks.cli.from_table.picture_folder import has_urls, picture_folder, picture_paths
-from medtasks.cli.from_table.proposal import Proposal, Wishes
+from medtasks.cli.from_table.proposal import Proposal
 from medtasks.cli.from_table.review import Ask, decided
+from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import first_problem, shown
 from medtasks.core.text import counted, printable
@@ -194,19 +195,30 @@ def _require_unicode(path: Path) -> None:
     try:
         data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
-        line_begin = data.rfind(b"\n", 0, error.start) + 1
-        line_end = data.find(b"\n", error.start)
-        line = data[line_begin : line_end if line_end >= 0 else len(data)].decode(
-            "cp1252", "replace"
-        )
-        place = error.start - line_begin
-        excerpt = line[max(0, place - 20) : place + 20].strip()
         number = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        excerpt = _in_windows_encoding(data, error.start)
+        fix = "save the file as UTF-8 (in Excel: CSV UTF-8)"
+        if excerpt:
+            fix = f"if {shown(excerpt)} is correct there, pass --encoding cp1252, otherwise {fix}"
         raise UsageError(
-            f"{path.name}, line {number}, column {place + 1}: byte 0x{data[error.start]:02x} is not "
-            f"UTF-8; if {shown(excerpt)} is correct there, pass --encoding cp1252, otherwise save the "
-            "file as UTF-8 (in Excel: CSV UTF-8)."
+            f"{path.name}, line {number}, column {column}: byte 0x{data[error.start]:02x} is not "
+            f"UTF-8; {fix}."
         ) from error
+
+
+def _in_windows_encoding(data: bytes, position: int) -> str:
+    """The text around a byte as it is in Windows-1252, without its line's beginning and end; empty
+    if it is none.
+    """
+    line_begin = data.rfind(b"\n", 0, position) + 1
+    before = data[max(line_begin, position - 20) : position]
+    after = data[position : position + 20].partition(b"\n")[0]
+    try:
+        text = (before + after).decode("cp1252").strip()
+    except UnicodeDecodeError:
+        return ""
+    return text if text.replace("\t", " ").isprintable() else ""
 
 
 # --- rows ---

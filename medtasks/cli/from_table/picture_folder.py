@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medtasks.catalog.records import Where
 from medtasks.cli.from_table.columns import Column, is_like_picture
+from medtasks.core.files import is_file
 from medtasks.data.folder_cells import cell_list
 
 _SAMPLE = 50
@@ -69,7 +70,7 @@ def picture_folder(table: Path, paths: Sequence[str]) -> Path:
 
 def _has_all(folder: Path, paths: Iterable[str]) -> bool:
     """Whether every path names a file below ``folder``."""
-    return all((folder / path.replace("\\", "/")).is_file() for path in paths)
+    return all(is_file(folder / path.replace("\\", "/")) for path in paths)
 
 
 def _folders_below(folder: Path) -> Iterator[Path]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, get_args
 
 from medtasks.catalog.benchmark_folder import (
     DOCUMENT_FIELDS,
     LETTERS,
-    AnswerForm,
-    AnswerKind,
 )
 from medtasks.cli.from_table.answer_kinds import (
     AnswerGuess,
@@ -28,83 +25,17 @@ from medtasks.cli.from_table.column_names import (
 from medtasks.cli.from_table.columns import Columns
 from medtasks.cli.from_table.languages import guess_language
 from medtasks.cli.from_table.undecided import Undecided
+from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import UsageError
-from medtasks.core.schema import shown, suggestion, unknown
+from medtasks.core.schema import shown, suggestion
 from medtasks.core.text import first_names
 
-ROLES = (
-    *("question", "image", "options", "answer", "id", "cluster", "instructions", "breakdowns"),
-)
-"""What ``--column ROLE=NAME`` can name."""
 _SEVERAL = frozenset({"image", "options", "breakdowns"})
 """Roles that several columns may have."""
 _NEEDED = frozenset({"question", "answer"})
 """Roles that a column must have."""
-_MOST_GROUPS = 20
-"""Values of a column by which scores are broken down, at most."""
-_LONGEST_GROUP = 40
-"""Characters of such a value."""
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the user has decided; everything else is guessed.
-
-    Attributes:
-        columns: names of columns by role; no names if no column has the role.
-        answers: how questions are answered.
-        answer_form: how the answer column names options.
-        language: ISO 639 code.
-    """
-
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    answers: AnswerKind | None = None
-    answer_form: AnswerForm | None = None
-    language: str | None = None
-
-    def with_option(self, option: str, value: str) -> Wishes:
-        """These wishes and another one, as on the command line: an option up to its value, and the
-        value; see `Undecided`.
-        """
-        if option == "--answers ":
-            return replace(self, answers=_known("kind of answers", value, AnswerKind))
-        if option == "--answer-form ":
-            return replace(self, answer_form=_known("form of answers", value, AnswerForm))
-        if option == "--language ":
-            return replace(self, language=value)
-        role = option.removeprefix("--column ").removesuffix("=")
-        if role not in ROLES:
-            raise UsageError(f"--column {role}={value}: {unknown('role', role, ROLES)}")
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        return replace(self, columns={**self.columns, role: names})
-
-
-def wishes_of(
-    columns: Sequence[str],
-    answers: AnswerKind | None,
-    answer_form: AnswerForm | None,
-    language: str | None,
-) -> Wishes:
-    """What the options decide; ``columns`` are as in ``--column``.
-
-    Raises:
-        UsageError: one of ``columns`` is not ROLE=NAME, or its role is unknown.
-    """
-    wishes = Wishes(answers=answers, answer_form=answer_form, language=language)
-    for column in columns:
-        role, sign, names = column.partition("=")
-        if not sign:
-            raise UsageError(f"--column {column}: expected ROLE=NAME, such as answer={column}.")
-        wishes = wishes.with_option(f"--column {role.strip()}=", names)
-    return wishes
-
-
-def _known(kind: str, value: str, choices: Any) -> Any:
-    """``value``, which must be one of the values of the literal type ``choices``."""
-    values = get_args(choices)
-    if value not in values:
-        raise UsageError(unknown(kind, value, values))
-    return value
+_NO_GROUPS = ("question", "answer", "id", "cluster")
+"""Roles whose usual names are not those of columns by which scores are broken down."""
 
 
 @dataclass(frozen=True)
@@ -374,24 +305,14 @@ class _Proposer:
         names = self._wish("breakdowns")
         if names is not None:
             return names
-        groups = tuple(name for name in self._free() if self._has_groups(name))
-        for name in groups:
-            values = self.columns[name].counts
-            why = f"{len(values)} values that repeat"
-            self._add("breakdowns", (name,), why)
-        return groups
-
-    def _has_groups(self, name: str) -> bool:
-        """Whether a column has few short values, most of which repeat."""
-        column = self.columns[name]
-        values = column.counts
-        if name in DOCUMENT_FIELDS or column.has_pictures or not values:
-            return False
-        if any(named_like(role, (name,)) for role in ("question", "answer", "id", "cluster")):
-            return False
-        is_short = max(map(len, values)) <= _LONGEST_GROUP
-        is_few = 2 <= len(values) <= _MOST_GROUPS and 2 * len(values) <= values.total()
-        return is_short and is_few and 2 * values.total() >= self.columns.rows
+        groups: list[str] = []
+        for name in self._free():
+            is_other = any(named_like(role, (name,)) for role in _NO_GROUPS)
+            if self.columns[name].has_groups and not is_other and name not in DOCUMENT_FIELDS:
+                groups.append(name)
+                values = self.columns[name].counts
+                self._add("breakdowns", (name,), f"{len(values)} values that repeat")
+        return tuple(groups)
 
     def _language(self, question: str) -> str:
         """The language of the questions."""

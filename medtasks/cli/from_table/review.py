@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from medtasks.cli.console import fail, table, write
 from medtasks.cli.from_table.columns import Columns
-from medtasks.cli.from_table.proposal import Proposal, Wishes, propose
+from medtasks.cli.from_table.proposal import Proposal, propose
 from medtasks.cli.from_table.undecided import Undecided
+from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import UsageError
 from medtasks.core.text import counted, first_names, printable
 

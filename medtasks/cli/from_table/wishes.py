@@ -1,0 +1,77 @@
+"""What the user of ``medtasks new --from`` has decided, as its options or answers state it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+from medtasks.catalog.benchmark_folder import AnswerForm, AnswerKind
+from medtasks.core.errors import UsageError
+from medtasks.core.schema import unknown
+
+ROLES = (
+    *("question", "image", "options", "answer", "id", "cluster", "instructions", "breakdowns"),
+)
+"""What ``--column ROLE=NAME`` can name."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user has decided; everything else is guessed.
+
+    Attributes:
+        columns: names of columns by role; no names if no column has the role.
+        answers: how questions are answered.
+        answer_form: how the answer column names options.
+        language: ISO 639 code.
+    """
+
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    answers: AnswerKind | None = None
+    answer_form: AnswerForm | None = None
+    language: str | None = None
+
+    def with_option(self, option: str, value: str) -> Wishes:
+        """These wishes and another one, as on the command line: an option up to its value, and the
+        value; see `Undecided`.
+        """
+        if option == "--answers ":
+            return replace(self, answers=_known("kind of answers", value, AnswerKind))
+        if option == "--answer-form ":
+            return replace(self, answer_form=_known("form of answers", value, AnswerForm))
+        if option == "--language ":
+            return replace(self, language=value)
+        role = option.removeprefix("--column ").removesuffix("=")
+        if role not in ROLES:
+            raise UsageError(f"--column {role}={value}: {unknown('role', role, ROLES)}")
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        return replace(self, columns={**self.columns, role: names})
+
+
+def wishes_of(
+    columns: Sequence[str],
+    answers: AnswerKind | None,
+    answer_form: AnswerForm | None,
+    language: str | None,
+) -> Wishes:
+    """What the options decide; ``columns`` are as in ``--column``.
+
+    Raises:
+        UsageError: one of ``columns`` is not ROLE=NAME, or its role is unknown.
+    """
+    wishes = Wishes(answers=answers, answer_form=answer_form, language=language)
+    for column in columns:
+        role, sign, names = column.partition("=")
+        if not sign:
+            raise UsageError(f"--column {column}: expected ROLE=NAME, such as answer={column}.")
+        wishes = wishes.with_option(f"--column {role.strip()}=", names)
+    return wishes
+
+
+def _known(kind: str, value: str, choices: Any) -> Any:
+    """``value``, which must be one of the values of the literal type ``choices``."""
+    values = get_args(choices)
+    if value not in values:
+        raise UsageError(unknown(kind, value, values))
+    return value
