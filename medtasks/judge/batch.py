@@ -17,7 +17,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.judge.batch_record import BatchRecord
 from medtasks.judge.endpoint import Attempt, Endpoint, Messages
-from medtasks.judge.reply import LARGEST_REPLY, FailedAttempt
+from medtasks.judge.reply import LARGEST_REPLY, FailedAttempt, ReplyTooLarge
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
@@ -137,7 +137,11 @@ class BatchEndpoint(Endpoint):
             attempts = await results()
         except Exception as error:  # of the client: a connection, a status, an unreadable reply
             status = getattr(error, "status_code", None)
-            kind = "connection" if status is None else f"http {status}"
+            kind = "connection"
+            if isinstance(error, ReplyTooLarge):
+                kind = "bad reply"
+            elif status is not None:
+                kind = f"http {status}"
             failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
             attempts = dict.fromkeys(names, replace(failed, status=status))
         for name in names:

@@ -46,15 +46,43 @@ class BoundedHttpClient(DefaultAioHttpClient):
         """
         options["stream"] = True
         response = await super().send(request, **options)
-        try:
-            body = await _bounded_body(response)
-        finally:
-            await response.aclose()
-        headers = response.headers.copy()
-        headers.pop("Content-Encoding", None)
-        # its charset may be a codec that fails, or that unpacks
-        headers.pop("Content-Type", None)
-        return http.Response(response.status_code, headers=headers, content=body, request=request)
+        return await _with_body(response, request)
+
+
+class BoundedFileClient(DefaultAsyncHttpxClient):
+    """An HTTP client that streams the files of successful replies, and reads at most
+    `LARGEST_REPLY` bytes of every other reply, unpacked.
+    """
+
+    async def send(
+        self, request: http.Request, *, stream: bool = False, **options: Any
+    ) -> http.Response:
+        """The reply, with its body unless that is a file to stream.
+
+        Raises:
+            ReplyTooLarge: the body is longer.
+        """
+        response = await super().send(request, stream=True, **options)
+        if stream and response.is_success:
+            return response
+        return await _with_body(response, request)
+
+
+async def _with_body(response: http.Response, request: http.Request) -> http.Response:
+    """The reply with its body read and unpacked.
+
+    Raises:
+        ReplyTooLarge: the body is longer than `LARGEST_REPLY`.
+    """
+    try:
+        body = await _bounded_body(response)
+    finally:
+        await response.aclose()
+    headers = response.headers.copy()
+    headers.pop("Content-Encoding", None)
+    # without its charset, which may be a codec that fails, or that unpacks
+    headers["Content-Type"] = headers.get("Content-Type", "").partition(";")[0]
+    return http.Response(response.status_code, headers=headers, content=body, request=request)
 
 
 async def _bounded_body(response: http.Response) -> bytes:
@@ -100,11 +128,13 @@ def chat_client(settings: JudgeSettings, key: str | None, proxy: str | None) -> 
 
 
 def batch_client(settings: JudgeSettings, key: str | None) -> AsyncOpenAI:
-    """A client for files and batches, which repeats requests itself and streams files."""
+    """A client for files and batches, which repeats requests itself, streams files, and reads no
+    other reply beyond `LARGEST_REPLY` bytes.
+    """
     return JudgeOpenAI(
         base_url=settings.base_url,
         api_key=key or NO_KEY,
         timeout=settings.timeout,
         max_retries=settings.retries,
-        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+        http_client=BoundedFileClient(follow_redirects=False),
     )

@@ -25,6 +25,7 @@ class BatchJudge(StubJudge):
         batches: every batch by id.
         held: whether batches stay in progress.
         away: how many further looks at a batch end in an error of the server.
+        padding: further bytes in the reply to the creation of a batch.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class BatchJudge(StubJudge):
         self.held = False
         self.away = 0
         self.refuse_creation = False
+        self.padding = 0
         self._looks, self._faults = looks, dict(faults or {})
 
     def lines(self, number: int) -> list[dict[str, Any]]:
@@ -80,7 +82,7 @@ class BatchJudge(StubJudge):
             "id": name, "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
             "request_counts": {"total": 0, "completed": 0, "failed": 0}, **await request.json(),
         }  # fmt: skip
-        return web.json_response(self.batches[name])
+        return web.json_response({**self.batches[name], "padding": "x" * self.padding})
 
     async def _list(self, _: web.Request) -> web.Response:
         return web.json_response(

@@ -22,7 +22,7 @@ from test_judge_pipeline import RUBRIC, broken_once, documents, judge, questions
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
-from medtasks.judge import batch
+from medtasks.judge import batch, openai_client
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings
@@ -196,6 +196,17 @@ def test_a_result_that_is_too_long_is_skipped_and_the_others_are_read(
     (reason,) = set(result.unjudged.values())
     assert reason == "batch completed: it has no result for this request"
     assert 0 < len(result.unjudged) < len(documents())
+
+
+def test_a_reply_without_end_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_client, "LARGEST_REPLY", 20_000)
+    with BatchJudge() as stub:
+        stub.padding = 100_000
+        result = judged(stub, tmp_path / "v", retries=0)
+    (reason,) = set(result.unjudged.values())
+    assert reason == "bad reply: more than 4 MB, of which nothing is kept; lower `max_tokens`"
 
 
 def test_a_run_does_not_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
