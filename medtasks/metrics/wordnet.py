@@ -38,6 +38,13 @@ Corpus: TypeAlias = Path | zipfile.Path
 """A directory of WordNet's files, or one in an archive."""
 
 
+@dataclass(frozen=True)
+class NoWordNet:
+    """WordNet 3.0 cannot be read on this machine; ``reason`` is a sentence with the fix."""
+
+    reason: str
+
+
 def corpus() -> Corpus:
     """The directory of WordNet 3.0: NLTK's data (unpacked or zip) come before Debian's package.
 
@@ -45,23 +52,24 @@ def corpus() -> Corpus:
         MetricUnavailableError: there is none, it is incomplete, or of another version.
     """
     folder = find_corpus()
-    if isinstance(folder, str):
-        raise MetricUnavailableError(folder)
+    if isinstance(folder, NoWordNet):
+        raise MetricUnavailableError(folder.reason)
     return folder
 
 
 @cache  # so that scoring does not touch the disk
-def find_corpus() -> Corpus | str:
+def find_corpus() -> Corpus | NoWordNet:
     """The directory of WordNet 3.0, or why there is none."""
     folder = find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
     if not folder.is_dir():
-        return f"WordNet {VERSION} is not on this machine; {FIX}"
+        return NoWordNet(f"WordNet {VERSION} is not on this machine; {FIX}")
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
-        return f"{folder} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
+        incomplete = f"{folder} is not a complete WordNet dictionary ({missing[0]} is missing)"
+        return NoWordNet(f"{incomplete}; {FIX}")
     version = _version(folder)
     if version != VERSION:
-        return f"{folder} contains WordNet {version}, expected {VERSION}; {FIX}"
+        return NoWordNet(f"{folder} contains WordNet {version}, expected {VERSION}; {FIX}")
     return folder
 
 
