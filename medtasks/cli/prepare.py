@@ -69,7 +69,7 @@ def _reporting(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:
 def _prepare_package(
     bars: Bars,
     benchmark: Annotated[
-        str, typer.Argument(help="Benchmark of another package, as `medtasks list` names it.")
+        str, typer.Argument(help="Benchmark that reads its own data, as `medtasks list` names it.")
     ],
     source: Annotated[
         Path | None,
@@ -84,7 +84,7 @@ def _prepare_package(
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Iterator[Prepared]:
-    """Prepare the data of a benchmark from another package."""
+    """Prepare the data of a benchmark with no command of its own, such as one of a package."""
     described = get_benchmark(benchmark)
     if source is None:
         if described.data.local is None:

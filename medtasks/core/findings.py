@@ -15,8 +15,9 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Rule(NamedTuple):
-    """A rule that files are checked by: ``title`` is the defect, ``fix`` and ``expected`` are in
-    findings by default.
+    """A rule of `medtasks validate` (codes MT…), or of the check of submissions (codes LB…).
+
+    ``title`` is the defect; ``fix`` and ``expected`` are in findings by default.
     """
 
     code: str
