@@ -13,7 +13,12 @@ import pytest
 from medtasks.catalog import contents
 from medtasks.catalog.task_package import TaskPackage
 
-READ = ("medtasks.catalog.", "medtasks.metrics.registry", "medtasks.data.miniatures")
+READ = (
+    "medtasks.catalog.",
+    "medtasks.metrics.registry",
+    "medtasks.data.miniatures",
+    "medtasks.benchmarks.aggregations",
+)
 """Modules that keep what they read."""
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import medtasks
 
+DOCS = Path(__file__).parent.parent.parent / "docs"
 METRIC, TASK = "same_length", "kvasir_vqa_x1_level1"
 MODULE = '''"""Answers as long as their references."""
 
@@ -118,6 +119,8 @@ def test_a_metric_in_one_module_and_one_line_is_visible_everywhere(
     code = f"import medtasks; run, = medtasks.open({str(copy.results)!r}); print(run.scores().to_pandas().metric.tolist())"
     assert METRIC in copy.run("-c", code)
 
+    code = f"import sys; sys.path.append({str(DOCS)!r}); import hooks; print(hooks.metrics())"
+    assert f"| `{METRIC}` | fraction | highest | Share of answers" in copy.run("-c", code)
     assert TASK in copy.run("-m", "medtasks", "show", TASK)
     validated = copy.run("-m", "medtasks", "validate", "kvasir_vqa_x1", "--strict")
     assert "0 errors, 0 warnings" in validated
