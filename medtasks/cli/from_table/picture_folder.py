@@ -55,22 +55,26 @@ def has_urls(columns: Iterable[Column]) -> bool:
 def picture_folder(table: Path, paths: Sequence[str]) -> Path:
     """The directory that the ``paths`` in a table are relative to.
 
-    It is that of the table, or the only one below it that has all of the first paths. For absolute
-    paths it is the directory that contains all of them.
+    It is that of the table, or the one below it that has most of the first paths: more than half
+    of them, as a few pictures may be missing. For absolute paths it is the directory that contains
+    all of them.
     """
     beside = table.resolve().parent
     sample = paths[:_SAMPLE]
     if sample and all(Path(path).is_absolute() for path in sample):
         return Path(os.path.commonpath([str(Path(path).parent) for path in paths]))
-    if not sample or _has_all(beside, sample):
+    if _count(beside, sample) == len(sample):
         return beside
-    matching = [folder for folder in _folders_below(beside) if _has_all(folder, sample)]
-    return matching[0] if len(matching) == 1 else beside
+    counts = {folder: _count(folder, sample) for folder in (beside, *_folders_below(beside))}
+    most = max(counts.values())
+    matching = [folder for folder, count in counts.items() if count == most]
+    is_clear = len(matching) == 1 and 2 * most > len(sample)
+    return matching[0] if is_clear else beside
 
 
-def _has_all(folder: Path, paths: Iterable[str]) -> bool:
-    """Whether every path names a file below ``folder``."""
-    return all(is_file(folder / path.replace("\\", "/")) for path in paths)
+def _count(folder: Path, paths: Iterable[str]) -> int:
+    """How many paths name a file below ``folder``."""
+    return sum(is_file(folder / path.replace("\\", "/")) for path in paths)
 
 
 def _folders_below(folder: Path) -> Iterator[Path]:
