@@ -81,7 +81,7 @@ def test_files_outside_of_the_folder_stay_where_they_are(tmp_path: Path) -> None
         (
             "drawn",
             BENCHMARK.replace("title:", "titel:"),
-            "benchmark.yaml, line 1: field `title` is missing",
+            "benchmark.yaml, line 2: field `titel` is unknown",
         ),
         ("drawn", BENCHMARK.replace("data: rows", "data:\n  rows"), None),
     ],

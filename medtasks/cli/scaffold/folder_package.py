@@ -88,7 +88,6 @@ def _fields(package: str, folder: BenchmarkFolder, copied: list[Path]) -> dict[s
         "files": json.dumps(patterns),
         "rows": f"{ROWS}{folder.name}",
         "scoring": scoring.function,
-        "metrics": ", ".join(json.dumps(metric) for metric in scoring.metrics),
         "metric": scoring.metrics[0],
         "tasks": ",".join(task_names(folder.file)),
         "template": folder.templates[0],
