@@ -1,5 +1,4 @@
-"""How answers are read and scored: one filter, and two metrics that LLaVA-Med introduced for open
-answers.
+"""How answers are scored: two metrics that LLaVA-Med introduced for open answers.
 
 The metrics follow ``llava/eval/eval_metrics`` of github.com/microsoft/LLaVA-Med, whose numbers
 papers compare with.
@@ -9,48 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from medtasks.api import FilterInfo, MeanMetric, Reading, ResponseFilter, answer_text, scored_by, sign
+from medtasks.api import MeanMetric, scored_by, sign
 
 choice = scored_by()
 closed = scored_by()
 open_answer = scored_by()
 open_zh = scored_by()
 
-
-def closed_answer(text: str, words: tuple[str, ...] = ()) -> str:
-    """The one of ``words`` that a response contains; else its text without final punctuation, in
-    lower case.
-
-    >>> closed_answer("Yes, on the left.", ("yes", "no")), closed_answer("CT.", ("yes", "no"))
-    ('yes', 'ct')
-    """
-    answer = answer_text(text).lower().strip(" .!。！")
-    named = [word for word in words if re.search(rf"\b{re.escape(word)}\b", answer)]
-    return named[0] if len(named) == 1 else answer
-
-
-class ClosedFilter(ResponseFilter):
-    """Raw responses become closed answers; ``guesses`` of the document are the words to look
-    for.
-    """
-
-    version = "1"
-
-    def context(self, document: Mapping[str, Any]) -> tuple[str, ...]:
-        """The words that can be an answer."""
-        return tuple(document.get("guesses") or ())
-
-    def reader(self, context: tuple[str, ...]) -> Callable[[str], Reading]:
-        """Reads one response."""
-        return lambda text: Reading(closed_answer(text, context))
-
-
-FILTER = FilterInfo(ClosedFilter, ClosedFilter.version, ClosedFilter.status)
 
 _MARKS = ';/[]"{}()=+\\_-><@`,?!'
 _NUMBERS = {
