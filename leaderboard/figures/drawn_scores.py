@@ -93,17 +93,22 @@ def summary(column_scores: ColumnScores) -> str:
     valued = [score for score in column_scores.scores if score.value is not None]
     if not valued:
         return f"{column.label}: no value"
-    candidates = [score for score in valued if not score.incomplete] or valued
+    complete = [score for score in valued if not score.incomplete]
     best_is_highest = column.higher_is_better and not column.signed
-    candidates.sort(key=lambda score: score.value or 0.0, reverse=best_is_highest)
-    first, last = candidates[0], candidates[-1]
+    in_order = sorted(
+        complete or valued, key=lambda score: score.value or 0.0, reverse=best_is_highest
+    )
+    first = in_order[0]
+    last = in_order[-1]
     unit = "" if column.unit in ("points", "score") else f" {UNITS[column.unit]}"
-    tied = sum(score.text == first.text for score in candidates)
-    if tied == len(candidates):
-        which = "all" if tied > 1 else first.label
-        return f"{column.label}: {which} {first.text}{unit}"
-    more = f" (and {tied - 1} more)" if tied > 1 else ""
-    first_words = f"{first.words}{unit}{more}"
+    tied_with_first = [score for score in in_order if score.text == first.text]
+    if len(in_order) == 1:
+        return f"{column.label}: {first.label} {first.text}{unit}"
+    if len(tied_with_first) == len(in_order):
+        return f"{column.label}: all {first.text}{unit}"
+    first_words = f"{first.words}{unit}"
+    if len(tied_with_first) > 1:
+        first_words += f" (and {len(tied_with_first) - 1} more)"
     last_words = f"{last.words}{unit}"
     if column.signed:
         return f"{column.label}, {direction(column)}: from {first_words} to {last_words}"

@@ -226,17 +226,21 @@ def _crossing(tried: Sequence[_Tried], around: float) -> float:
     if len(near) < 4 and below:
         near.append(max(below, key=lambda attempt: attempt.difference))
     differences = np.array([attempt.difference for attempt in near])
-    studies = np.array([attempt.studies for attempt in near])
-    shares = (np.array([attempt.share for attempt in near]) * studies + 0.5) / (studies + 1)
-    probits = ndtri(shares)
-    densities = np.exp(-(probits**2) / 2)
-    errors = np.sqrt(shares * (1 - shares) / studies) / densities
     if len(np.unique(differences)) < 2:
         return around
+    studies = np.array([attempt.studies for attempt in near])
+    observed = np.array([attempt.share for attempt in near])
+    # half a study is added to each outcome: the probits of 0 and 1 are infinite
+    shares = (observed * studies + 0.5) / (studies + 1)
+    probits = ndtri(shares)
+    # by the delta method, up to a constant factor
+    densities = np.exp(-(probits**2) / 2)
+    errors = np.sqrt(shares * (1 - shares) / studies) / densities
     slope, start = np.polyfit(differences, probits, 1, w=1 / errors)
     if slope <= 0:
         return around
-    return float(min(max((ndtri(POWER) - start) / slope, lowest), highest))
+    crossing = (ndtri(POWER) - start) / slope
+    return float(min(max(crossing, lowest), highest))
 
 
 def _share_found(

@@ -165,19 +165,8 @@ class UnfinishedRun:
         learned metrics.
         """
         spec = load_spec(task)
-        documents = list(local_documents(task, plan.manifest).values())
-        prompt_hash = plan.manifest.tasks[task].prompt_hash
         answered = by_document(answers, task)
-        new: dict[int, _AnsweredSample] = {}
-        for number, by_repeat in answered.items():
-            repeats = [repeat for repeat in range(spec.repeats) if repeat in by_repeat]
-            replies = tuple(by_repeat[repeat].reply for repeat in repeats)
-            earlier = self._samples.get((task, number))
-            is_known = earlier is not None and earlier.replies == replies
-            if len(replies) == spec.repeats and not is_known:
-                prompt = by_repeat[0].slot.prompt
-                sample = Sample.answered(task, documents[number], replies, prompt, prompt_hash)
-                new[number] = _AnsweredSample(replies, sample)
+        new = self._new_samples(spec, plan, answered)
         with using(miniature=plan.manifest.miniature):
             unjudged = scored_samples(spec, [answer.sample for answer in new.values()])
             scored = with_judged_scores(spec, unjudged)
@@ -185,6 +174,29 @@ class UnfinishedRun:
             self._samples[task, number] = replace(new[number], sample=sample)
         keys = [(task, number) for number in answered]
         return [self._samples[key].sample for key in keys if key in self._samples]
+
+    def _new_samples(
+        self, spec: TaskSpec, plan: RunPlan, answered: Mapping[int, Mapping[int, Answer]]
+    ) -> dict[int, _AnsweredSample]:
+        """The samples, not scored, of documents whose last reply has come, by document number.
+
+        ``answered`` has the answers to each document by repeat.
+        """
+        documents = list(local_documents(spec.name, plan.manifest).values())
+        prompt_hash = plan.manifest.tasks[spec.name].prompt_hash
+        new: dict[int, _AnsweredSample] = {}
+        for number, by_repeat in answered.items():
+            repeats = [repeat for repeat in range(spec.repeats) if repeat in by_repeat]
+            if len(repeats) < spec.repeats:
+                continue
+            replies = tuple(by_repeat[repeat].reply for repeat in repeats)
+            earlier = self._samples.get((spec.name, number))
+            if earlier is not None and earlier.replies == replies:
+                continue
+            prompt = by_repeat[0].slot.prompt
+            sample = Sample.answered(spec.name, documents[number], replies, prompt, prompt_hash)
+            new[number] = _AnsweredSample(replies, sample)
+        return new
 
 
 def _progress_of_tasks(

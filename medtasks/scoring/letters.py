@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from string import ascii_uppercase
+from typing import NamedTuple
 
 from medtasks.catalog.statuses import FAILED
 from medtasks.metrics.base import MeanMetric, totals
@@ -30,14 +31,16 @@ def letters_of(table: ItemTable, rows: Rows, accuracy: MetricColumn | None) -> L
     chosen: Counter[str] = Counter()
     null_chosen_when_wrong = null_missed_when_right = 0
     answers = _answer_counts(table, rows[accuracy.present[rows]])
-    for (target, letter, status), count in answers.items():
-        if status == FAILED:
+    for answer, count in answers.items():
+        if answer.status == FAILED:
             continue
-        gold[target] += count
-        chosen[letter if status == "ok" else f"[{status}]"] += count
-        if letter == null_option and target != null_option:
+        is_read = answer.status == "ok"
+        gold[answer.target] += count
+        chosen[answer.letter if is_read else f"[{answer.status}]"] += count
+        is_null_right = answer.target == null_option
+        if answer.letter == null_option and not is_null_right:
             null_chosen_when_wrong += count
-        if status == "ok" and letter != null_option and target == null_option:
+        if is_read and answer.letter != null_option and is_null_right:
             null_missed_when_right += count
     if not gold:
         return None
@@ -50,10 +53,19 @@ def letters_of(table: ItemTable, rows: Rows, accuracy: MetricColumn | None) -> L
     )
 
 
-def _answer_counts(table: ItemTable, rows: Rows) -> Counter[tuple[str, str, str]]:
+class _Answer(NamedTuple):
+    """The right letter of a question, the chosen one, and the status of the response."""
+
+    target: str
+    letter: str
+    status: str
+
+
+def _answer_counts(table: ItemTable, rows: Rows) -> Counter[_Answer]:
     """How often each combination of target, chosen letter and status occurs."""
     return Counter(
-        (table.target[row], table.chosen[row], table.statuses[row][0]) for row in rows.tolist()
+        _Answer(table.target[row], table.chosen[row], table.statuses[row][0])
+        for row in rows.tolist()
     )
 
 

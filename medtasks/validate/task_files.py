@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,20 +71,19 @@ def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
     Files at a path join the ``index``, in place of installed ones of their name.
     """
     names = _without_packages(what)
-    owners: dict[str, str] = {}
-    only_files = bool(what) and all(Path(name).is_file() for name in what)
-    if not only_files:  # files alone need no other file to be read
-        owners = {name: index.benchmark_of(name) for name in index.paths}
-    benchmarks = [name for name in names if name in all_benchmarks() or name in owners.values()]
-    if not what:
+    owners = {} if _are_files(what) else _benchmarks_of_tasks(index)
+    if what:
+        benchmarks = [name for name in names if _is_benchmark(name, owners)]
+    else:
         benchmarks = _prepared_benchmarks()
 
+    tasks = [task for task, benchmark in owners.items() if benchmark in benchmarks]
     files_at_paths: list[Path] = []
     for name in names:
-        if name not in benchmarks and name not in index.paths:
+        if name in index.paths:
+            tasks.append(name)
+        elif name not in benchmarks:
             files_at_paths += files_at(Path(name), index)
-    tasks = [name for name, benchmark in owners.items() if benchmark in benchmarks]
-    tasks += [name for name in names if name in index.paths]
     installed = [index.paths[name] for name in index.with_members(tasks)]
     for path in files_at_paths:
         if not is_shared(path):
@@ -94,6 +93,21 @@ def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
         files_at_paths=files_at_paths,
         files=list(dict.fromkeys([*files_at_paths, *installed])),
     )
+
+
+def _are_files(what: Sequence[str]) -> bool:
+    """Whether all that is named are files, for which no installed file has to be read."""
+    return bool(what) and all(Path(name).is_file() for name in what)
+
+
+def _benchmarks_of_tasks(index: FileIndex) -> dict[str, str]:
+    """The benchmark of each installed task."""
+    return {name: index.benchmark_of(name) for name in index.paths}
+
+
+def _is_benchmark(name: str, owners: Mapping[str, str]) -> bool:
+    """Whether a benchmark is called ``name``: a registered one, or one that a task file names."""
+    return name in all_benchmarks() or name in owners.values()
 
 
 def _without_packages(what: Iterable[str]) -> list[str]:
