@@ -6,11 +6,12 @@ import functools
 import sys
 from pathlib import Path
 
-from filelock import FileLock
 from typing_extensions import Unpack
 
 from medtasks.catalog.benchmark import Benchmark, LocalFiles
 from medtasks.core.errors import DataError, NotPreparedError, UsageError
+from medtasks.core.locks import held_when_free
+from medtasks.core.progress_bars import progress
 from medtasks.data.package_release import prepare_package
 from medtasks.data.prepare_commands import PictureOptions
 from medtasks.data.prepared import Prepared, data_root, open_directory
@@ -56,17 +57,27 @@ def _state(local: LocalFiles) -> str:
 
 
 def _prepare_once(benchmark: Benchmark, directory: Path) -> None:
-    """Prepare the data unless another process does meanwhile, which is waited for."""
+    """Prepare the data, unless another process does meanwhile, which is waited for."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(directory.with_name(f".{directory.name}.first-use.lock"))
-        with lock:
+        # the data themselves are locked by the preparation
+        lock = directory.with_name(f"{directory.name}-first-use")
+        with held_when_free(lock, "prepared", _report_holder):
             if (directory / "manifest.json").is_file():
                 return
-            print(f"medtasks: preparing {benchmark.name} (once) …", file=sys.stderr, flush=True)
-            prepare_local(benchmark)
+            _print(f"preparing {benchmark.name} (once) …")
+            with progress("verifying pictures") as bar:
+                prepare_local(benchmark, progress=bar)
     except OSError as error:
         raise DataError(
             f"{directory}: the data of {benchmark.name} cannot be prepared there "
             f"({error.strerror or error}); set MEDTASKS_DATA to a directory that can be written."
         ) from error
+
+
+def _report_holder(holder: str) -> None:
+    _print(f"waiting for {holder}, which prepares data in {data_root()}")
+
+
+def _print(line: str) -> None:
+    print(f"medtasks: {line}", file=sys.stderr, flush=True)

@@ -21,6 +21,7 @@ from folder_bench import (
 from medtasks.core.errors import DataError
 from medtasks.core.findings import Finding
 from medtasks.validate.folders import check_folder
+from medtasks.validate.run import validate
 
 LABEL_YAML = """\
 name: my_vqa
@@ -64,6 +65,20 @@ def test_a_mistake_is_named_with_its_line(
     assert [(finding.code, finding.line) for finding in findings] == [(code, 5)]
     assert findings[0].file == str(path / "rows.csv")
     assert message in findings[0].message
+
+
+@pytest.mark.slow
+def test_a_visible_column_with_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = FolderBuilder(tmp_path / "f", OPTIONS_YAML + "visible: [hint]\n")
+    builder.prompt = builder.prompt + "{{ hint }}"
+    builder.header = [*builder.header, "hint"]
+    for row in builder.rows:
+        row.append(f"It is {row['ABC'.index(row[6]) + 3]}.")
+    monkeypatch.setenv("MEDTASKS_BENCHMARKS", str(builder.write()))
+    report = validate(["my_vqa"], quick=True)
+    (finding,) = report.all
+    assert (finding.code, finding.field) == ("MT219", "hint")
+    assert finding.file == str(builder.path / "benchmark.yaml")
 
 
 def test_all_faulty_rows_are_counted_and_ten_are_listed(tmp_path: Path) -> None:

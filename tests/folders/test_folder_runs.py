@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,3 +184,14 @@ def test_include_path_and_names_of_folders(in_use: Path, new_python: Any, tmp_pa
     refused = new_python(*command, MEDTASKS_BENCHMARKS="")
     assert refused.returncode == 2
     assert "my_vqa is a benchmark folder that is not in use; run: medtasks add" in refused.stderr
+
+
+def test_two_processes_prepare_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_BENCHMARKS", str(FolderBuilder(tmp_path / "f").write()))
+    command = [sys.executable, "-m", "medtasks", "show", "my_vqa"]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+    printed = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], printed
+    assert sum("preparing my_vqa (once)" in messages for _, messages in printed) == 1
+    assert all("Which colour is shape 0?" in text for text, _ in printed)
