@@ -62,7 +62,7 @@ class StubHub:
 
     def wait_for(self, file: str, count: int) -> None:
         """Wait until so many bytes of a file have been sent."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while self.fetched[file] < count:
             assert time.monotonic() < deadline, f"{file} was not fetched"
             time.sleep(0.02)

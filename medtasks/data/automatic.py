@@ -122,7 +122,7 @@ def _wait_for_first_process(benchmarks: Sequence[str]) -> None:
         NotPreparedError: it has not.
     """
     lock = _lock()
-    _print("waiting for the first process of the command, which asks about missing data")
+    _print("waiting for the first process of the command to ask about missing data")
     has_begun = False
     deadline = time.monotonic() + FIRST_PROCESS_WAIT
     while True:
@@ -133,7 +133,9 @@ def _wait_for_first_process(benchmarks: Sequence[str]) -> None:
         has_ended = has_begun and not is_busy
         if has_ended or (not has_begun and not is_busy and time.monotonic() > deadline):
             raise NotPreparedError(missing[0].sentence)
-        has_begun = has_begun or is_busy
+        if is_busy and not has_begun:
+            has_begun = True
+            _print("the first process of the command is asking, or prepares the data")
         time.sleep(_PAUSE)
 
 

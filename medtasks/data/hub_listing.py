@@ -99,4 +99,6 @@ def why_not_fetched(error: Exception) -> str:
         )
     if isinstance(error, LocalEntryNotFoundError):
         return "LocalEntryNotFoundError: it cannot be reached, and its cache lacks the files"
+    if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"  # its cache cannot be written
     return type(error).__name__

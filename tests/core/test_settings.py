@@ -23,6 +23,7 @@ def test_the_number_of_frames_is_limited(
 
 WRONG = [("MEDTASKS_MAX_FRAMES", given) for given in ("0", "-3", "many", "1.5", "²")]
 WRONG += [("MEDTASKS_BLIND", "yes"), ("MEDTASKS_MAX_FAILED", "2"), ("MEDTASKS_MAX_FAILED", "nan")]
+WRONG += [("MEDTASKS_DOWNLOAD", "maybe")]
 
 
 @pytest.mark.parametrize(("name", "given"), WRONG)

@@ -78,6 +78,7 @@ class Machine:
         return subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             env={**self.environment, **settings},
+            cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -120,7 +121,7 @@ def sentence_of(benchmark: str) -> str:
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not is_true():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -155,6 +156,16 @@ def test_without_a_terminal_the_sentence_says_how_to_agree(
         provide_data(["med_cmr"])
     assert str(caught.value) == sentence_of("med_cmr")
     assert list(no_data.iterdir()) == []
+
+
+def test_a_data_directory_that_cannot_be_written_is_named(
+    no_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (no_data / "file").touch()
+    monkeypatch.setenv("MEDTASKS_DATA", str(no_data / "file" / "data"))
+    monkeypatch.setenv("MEDTASKS_DOWNLOAD", "yes")
+    with pytest.raises(NotPreparedError, match=r"file/data: cannot be written \(Not a directory\)"):
+        provide_data([KVASIR])
 
 
 @pytest.mark.usefixtures("no_data")
@@ -314,7 +325,7 @@ def test_a_large_file_continues_at_its_byte(large_file: tuple[Machine, StubHub])
     killed.communicate()
     (part,) = machine.folder.rglob("*.part")
     kept = part.stat().st_size
-    assert kept >= 10 * 2**20
+    assert 0 < kept < len(LARGE)
     hub.stalled.clear()
     hub.fetched.clear()
     finished = machine.starts(TREE, "lab/big", "*.bin")
@@ -372,7 +383,7 @@ def test_only_the_first_process_of_a_command_asks(machine: Machine, hub: StubHub
         machine.on_terminal(KVASIR, RANK="1", WORLD_SIZE="2") as second,
         machine.on_terminal(KVASIR, RANK="0", WORLD_SIZE="2") as first,
     ):
-        second.wait_for("waiting for the first process of the command")
+        second.wait_for("waiting for the first process of the command to ask")
         first.wait_for("[y/N]")
         first.type("y\n")
         assert (first.ends(), second.ends()) == (0, 0)
@@ -386,9 +397,9 @@ def test_the_other_processes_end_if_the_user_refuses(machine: Machine, hub: Stub
         machine.on_terminal(KVASIR, RANK="1", WORLD_SIZE="2") as second,
         machine.on_terminal(KVASIR, RANK="0", WORLD_SIZE="2") as first,
     ):
-        second.wait_for("waiting for the first process of the command")
+        second.wait_for("waiting for the first process of the command to ask")
         first.wait_for("[y/N]")
-        time.sleep(1)  # the second process looks twice a second
+        second.wait_for("the first process of the command is asking")
         first.type("n\n")
         assert (first.ends(), second.ends()) == (1, 1)
         assert second.text.endswith(TODAY)
