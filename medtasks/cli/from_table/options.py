@@ -27,11 +27,13 @@ RoleColumns = Annotated[
 ]
 Answers = Annotated[
     AnswerKind | None,
-    typer.Option(help="How questions are answered."),
+    typer.Option(help="How questions are answered: options, yes/no, closed (labels) or open."),
 ]
 Form = Annotated[
     AnswerForm | None,
-    typer.Option("--answer-form", help="How the answer column names options."),
+    typer.Option(
+        "--answer-form", help="How the answer column names options: letter, text, index0 or index1."
+    ),
 ]
 Cluster = Annotated[
     str | None,
