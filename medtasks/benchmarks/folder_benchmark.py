@@ -21,12 +21,8 @@ from medtasks.catalog.benchmark import (
     LocalFiles,
     Publication,
 )
-from medtasks.catalog.benchmark_folder import (
-    LETTERS,
-    TEMPLATE_NAMES,
-    BenchmarkFolder,
-    load_benchmark_folder,
-)
+from medtasks.catalog.benchmark_file import LETTERS, TEMPLATE_NAMES
+from medtasks.catalog.benchmark_folder import BenchmarkFolder, load_benchmark_folder
 from medtasks.catalog.folder_tasks import (
     CHOICE_METRICS,
     OTHER_TEXT_METRICS,

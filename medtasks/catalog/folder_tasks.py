@@ -11,7 +11,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtasks.catalog.benchmark_folder import FILE_NAME, BenchmarkFile, BenchmarkFolder
+from medtasks.catalog.benchmark_file import BenchmarkFile
+from medtasks.catalog.benchmark_folder import FILE_NAME, BenchmarkFolder
 from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import UsageError, reading

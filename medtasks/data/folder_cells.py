@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from medtasks.catalog.benchmark_folder import LETTERS, AnswerForm
+from medtasks.catalog.benchmark_file import LETTERS, AnswerForm
 from medtasks.catalog.records import Where, is_text
 from medtasks.core.schema import shown
 

@@ -9,11 +9,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydantic import Field
 
-from medtasks.catalog.benchmark_folder import YES_NO, BenchmarkFolder
+from medtasks.catalog.benchmark_file import YES_NO
+from medtasks.catalog.benchmark_folder import BenchmarkFolder
 from medtasks.catalog.records import Record, Where, distinct
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, file_sha256
@@ -21,8 +21,6 @@ from medtasks.core.schema import Keys, field_name, shown, suggestion
 from medtasks.core.text import first_names
 from medtasks.data.folder_cells import (
     EXPECTED_ANSWERS,
-    CellError,
-    cell_text,
     gold_label,
     gold_letter,
     listed_options,
@@ -31,6 +29,7 @@ from medtasks.data.folder_pictures import FolderPictures
 from medtasks.data.media.images import index_media
 from medtasks.data.progress import Progress
 from medtasks.data.release import Release
+from medtasks.data.row_faults import RowCells, RowFault
 from medtasks.data.sources import SourceRow
 from medtasks.data.tables import read_table_file
 
@@ -51,29 +50,6 @@ class FolderRecord(Record):
     labels: tuple[str, ...] = ()
     instructions: str = ""
     further: dict[str, str] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class RowFault:
-    """What is wrong with a row, or with a column of all rows.
-
-    Attributes:
-        code: the rule of ``medtasks validate`` that is broken.
-        where: the row; None if the fault is in ``benchmark.yaml``, at ``keys``.
-        keys: the keys of ``benchmark.yaml`` that name the column.
-        message: what was found and expected.
-        fix: what to do.
-    """
-
-    code: str
-    where: Where | None
-    keys: Keys
-    message: str
-    fix: str = "fix the row"
-
-    def __str__(self) -> str:
-        place = "benchmark.yaml" if self.where is None else str(self.where)
-        return f"{place}: {self.message}; {self.fix}."
 
 
 @dataclass
@@ -156,7 +132,7 @@ class _RowReader:
 
     def read(self, source_row: SourceRow, reading: FolderReading) -> None:
         """Add the record of a row, or its faults, to ``reading``."""
-        cells = _Cells(source_row.row, source_row.where, reading.faults)
+        cells = RowCells(source_row.row, source_row.where, reading.faults)
         columns = self.folder.file.columns
         before = len(reading.faults)
         question = cells.required(columns.question, "columns", "question")
@@ -186,7 +162,7 @@ class _RowReader:
         reading.records.append(record)
         reading.places.append(source_row.where)
 
-    def _choices(self, cells: _Cells) -> dict[str, str]:
+    def _choices(self, cells: RowCells) -> dict[str, str]:
         """The texts of the options by letter; options whose cell is empty do not exist."""
         columns = self.folder.file.columns.options
         if columns is None:
@@ -211,7 +187,7 @@ class _RowReader:
                 break
         return choices
 
-    def _answer(self, cells: _Cells, choices: Mapping[str, str]) -> str:
+    def _answer(self, cells: RowCells, choices: Mapping[str, str]) -> str:
         """The gold answer: a letter, a label as ``benchmark.yaml`` writes it, or a text."""
         keys: Keys = ("columns", "answer")
         text = cells.required(self.folder.file.columns.answer, *keys)
@@ -235,7 +211,7 @@ class _RowReader:
             return label
         return text
 
-    def _media(self, cells: _Cells) -> tuple[str, ...]:
+    def _media(self, cells: RowCells) -> tuple[str, ...]:
         """The names of the row's pictures."""
         names: list[str] = []
         for number, column in enumerate(self.folder.file.columns.image):
@@ -243,53 +219,13 @@ class _RowReader:
             names += cells.converted(column, keys, self.pictures.names, "MT402") or ()
         return tuple(names)
 
-    def _further(self, cells: _Cells) -> dict[str, str]:
+    def _further(self, cells: RowCells) -> dict[str, str]:
         """The values of the columns of ``breakdowns`` and ``visible``, which may be empty."""
         values: dict[str, str] = {}
         for key in ("breakdowns", "visible"):
             for number, column in enumerate(getattr(self.folder.file, key)):
                 values[column] = cells.text(column, key, number)
         return values
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """The cells of one row; whatever is wrong with one is added to ``faults``."""
-
-    row: Mapping[str, Any]
-    where: Where
-    faults: list[RowFault]
-
-    def text(self, column: str, *keys: str | int) -> str:
-        """The text of a cell; empty if it is empty or, which is a fault, no text."""
-        return self.converted(column, keys, lambda value, _: cell_text(value)) or ""
-
-    def required(self, column: str, *keys: str | int) -> str:
-        """The text of a cell that must not be empty."""
-        text = self.text(column, *keys)
-        if not text and not self.is_faulty(keys):
-            self.refuse("MT304", keys, f"column {shown(column)} is empty", "fill the cell")
-        return text
-
-    def converted(self, column: str, keys: Keys, convert: Any, code: str = "MT304") -> Any:
-        """What ``convert`` makes of a cell; None, which is a fault, if it raises `CellError`."""
-        try:
-            return convert(self.row.get(column), self.where)
-        except CellError as error:
-            message = f"column {shown(column)} {error}"
-            self.refuse(code, keys, message, error.fix)
-            return None
-
-    def refuse(self, code: str, keys: Keys, message: str, fix: str = "fix the row") -> None:
-        """Add a fault of this row."""
-        self.faults.append(RowFault(code, self.where, keys, message, fix))
-
-    def is_faulty(self, keys: Keys) -> bool:
-        """Whether this row has a fault at or below ``keys``."""
-        length = len(keys)
-        return any(
-            fault.where is self.where and fault.keys[:length] == keys for fault in self.faults[-8:]
-        )
 
 
 def undecodable_pictures(

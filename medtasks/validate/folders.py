@@ -17,9 +17,10 @@ from medtasks.catalog.folders_in_use import include
 from medtasks.core.errors import DataError
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import Keys, field_name
-from medtasks.data.folder_rows import RowFault, read_folder, undecodable_pictures
+from medtasks.data.folder_rows import read_folder, undecodable_pictures
 from medtasks.data.progress import Progress
 from medtasks.data.release import Release
+from medtasks.data.row_faults import RowFault
 
 MOST = 10
 """Faulty rows of one kind that are findings of their own."""

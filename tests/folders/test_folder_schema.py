@@ -24,7 +24,7 @@ from medtasks.core.errors import MedtasksError, UsageError
         ("[modality]", "[target]", "MT113", 12, "which every question has already"),
         ("[modality]", "[modality]\nprompt: ask.j2", "MT201", 13, "expected a .j2 file"),
         ("[modality]", "[modality]\nlabels: [a, b]", "MT113", 13, "answers is options"),
-        ("answers: options", "answers: closed", "MT113", 11, "but columns.options is set"),
+        ("answers: options", "answers: closed", "MT113", 11, "columns.options is set, but answers is closed"),
         ("{A: A, B: B, C: C}", "{A: A, X: B}", "MT109", 8, "at least two letters"),
         ("title: My VQA", "title: My VQA\ntitle: B", "MT103", 3, "is duplicated"),
         ("title: My VQA", "title: [", "MT101", 4, "not valid YAML"),

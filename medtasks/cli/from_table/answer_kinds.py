@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from medtasks.catalog.benchmark_folder import YES_NO, AnswerForm, AnswerKind
+from medtasks.catalog.benchmark_file import YES_NO, AnswerForm, AnswerKind
 from medtasks.cli.from_table.columns import Column, Columns
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.core.schema import shown

@@ -7,7 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from medtasks.catalog.benchmark_folder import LETTERS
+from medtasks.catalog.benchmark_file import LETTERS
 
 NAMES: Mapping[str, Sequence[str]] = {
     "question": (

@@ -11,11 +11,8 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from medtasks.catalog.benchmark_folder import (
-    BenchmarkFile,
-    BenchmarkFolder,
-    BenchmarkName,
-)
+from medtasks.catalog.benchmark_file import BenchmarkFile, BenchmarkName
+from medtasks.catalog.benchmark_folder import BenchmarkFolder
 from medtasks.cli.benchmark_folders import add_benchmark_folder
 from medtasks.cli.console import fail, write
 from medtasks.cli.from_table.columns import Column, Columns
@@ -33,8 +30,9 @@ from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import first_problem, shown
 from medtasks.core.text import counted, printable
-from medtasks.data.folder_rows import RowFault, read_folder, undecodable_pictures
+from medtasks.data.folder_rows import read_folder, undecodable_pictures
 from medtasks.data.release import Release
+from medtasks.data.row_faults import RowFault
 from medtasks.data.sources import content_of, encoding_of
 from medtasks.data.table_formats import TableFormat, format_of_table
 

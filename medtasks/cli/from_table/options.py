@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks.catalog.benchmark_folder import AnswerForm, AnswerKind
+from medtasks.catalog.benchmark_file import AnswerForm, AnswerKind
 
 Rows = Annotated[
     Path | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from medtasks.catalog.benchmark_folder import AnswerKind
+from medtasks.catalog.benchmark_file import AnswerKind
 
 _QUESTION = """\
 {% if instructions %}

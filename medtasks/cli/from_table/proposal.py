@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from medtasks.catalog.benchmark_folder import (
-    DOCUMENT_FIELDS,
-    LETTERS,
-)
+from medtasks.catalog.benchmark_file import DOCUMENT_FIELDS, LETTERS
 from medtasks.cli.from_table.answer_kinds import (
     AnswerGuess,
     guess_form,

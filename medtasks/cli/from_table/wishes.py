@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from medtasks.catalog.benchmark_folder import AnswerForm, AnswerKind
+from medtasks.catalog.benchmark_file import AnswerForm, AnswerKind
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 
