@@ -195,13 +195,7 @@ class _RowReader:
         if not text:
             return ""
         if choices:
-            letter = gold_letter(text, choices, self.folder.file.answer_form)
-            if not letter:
-                options = ", ".join(f"{name}: {shown(option)}" for name, option in choices.items())
-                expected = EXPECTED_ANSWERS[self.folder.file.answer_form]
-                message = f"the answer is {shown(text)}, expected {expected} of {options}"
-                cells.refuse("MT307", keys, message)
-            return letter
+            return self._gold_letter(text, choices, cells)
         if labels:
             label = gold_label(text, labels)
             if not label:
@@ -210,6 +204,24 @@ class _RowReader:
                 cells.refuse("MT307", keys, message)
             return label
         return text
+
+    def _gold_letter(self, text: str, choices: Mapping[str, str], cells: RowCells) -> str:
+        """The letter of the option that a gold answer names, in the form of ``answer_form``."""
+        keys: Keys = ("columns", "answer")
+        form = self.folder.file.answer_form
+        letter = gold_letter(text, choices, form)
+        if not letter:
+            options = ", ".join(f"{name}: {shown(option)}" for name, option in choices.items())
+            expected = EXPECTED_ANSWERS[form]
+            message = f"the answer is {shown(text)}, expected {expected} of {options}"
+            cells.refuse("MT307", keys, message)
+        if form == "letter or text":
+            by_text = gold_letter(text, choices, "text")
+            if by_text not in ("", letter):
+                message = f"the answer {shown(text)} is a letter, and also the text of {by_text}"
+                fix = "set `answer_form` in benchmark.yaml to letter or text"
+                cells.refuse("MT307", keys, message, fix)
+        return letter
 
     def _media(self, cells: RowCells) -> tuple[str, ...]:
         """The names of the row's pictures."""

@@ -140,6 +140,14 @@ def test_forms_of_a_gold_option(answer: str, tmp_path: Path) -> None:
     assert reading.records[0].answer == "B"
 
 
+def test_an_answer_that_is_a_letter_and_another_text(tmp_path: Path) -> None:
+    builder = FolderBuilder(tmp_path / "f").set(0, "A", "B").set(0, "answer", "B")
+    (fault,) = reading_of(builder.write()).faults
+    assert fault.message == "the answer 'B' is a letter, and also the text of A"
+    builder.yaml = OPTIONS_YAML + "answer_form: letter\n"
+    assert reading_of(builder.write()).records[0].answer == "B"
+
+
 @pytest.mark.parametrize(
     "cell",
     ["A. left | B. right", "left|right", '["left", "right"]', "['left', 'right']", "left\nright"],
