@@ -249,11 +249,17 @@ def test_a_faulty_row_is_one_sentence(rows: list[list[str]], sentence: str, tabl
     ("old", "new", "sentence"),
     [
         ("question", "qestion", "no column is named like the question"),
+        ("answer", "Right answer (A or B)", "pass --column 'answer=Right answer (A or B)'"),
+        ("A,B", "left,right", "has letters, but no columns are named like options"),
+        ("A,B", "options,x", "line 2: column 'options' is 'left', expected options such as"),
         ("question", "", "(name (column 4) in the header)"),
         ("patient", "answer", "line 1: column 'answer' is duplicated in the header"),
         (",", "|", "the header is one cell, 'id|patient|"),
     ],
-    ids=["no-question", "blank-header", "duplicate", "separator"],
+    ids=[
+        *("no-question", "no-answer", "no-options", "no-lists"),
+        *("blank-header", "duplicate", "separator"),
+    ],
 )
 def test_a_faulty_header_is_one_sentence(old: str, new: str, sentence: str, table: Path) -> None:
     header, _, rest = text_of(ROWS).partition("\n")
@@ -348,9 +354,9 @@ def test_kinds_of_answers(answers: list[str], kind: str, tmp_path: Path) -> None
 
 
 def test_labels_or_texts_are_not_guessed(tmp_path: Path) -> None:
-    rows = [["Which?", answer] for answer in ("a", "b", "a", "c", "c")]
+    rows = [["Which?", answer] for answer in ("in", "on", "in", "at", "at")]
     with pytest.raises(Undecided, match="pass --answers closed or --answers open"):
-        proposed(["question", "answer"], [*rows, ["Why?", "a"]], tmp_path)
+        proposed(["question", "answer"], [*rows, ["Why?", "in"]], tmp_path)
 
 
 @pytest.mark.parametrize(

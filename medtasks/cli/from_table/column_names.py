@@ -48,6 +48,7 @@ NAMES: Mapping[str, Sequence[str]] = {
 For clusters and ids, each is preferred to those that follow: patients contain studies.
 """
 
+_WORD = re.compile(r"[^\W\d_]+")
 _LETTERED = re.compile(r"(?P<stem>option|choice|opt|op|answer|ans|alternative|)(?P<letter>[a-j])")
 _NUMBERED = re.compile(r"(?P<stem>\D+)(?P<number>[0-9]{1,2})")
 _STEMS_OF_OPTIONS = frozenset({"option", "choice", "opt", "op", "answer", "ans", "alternative"})
@@ -68,6 +69,15 @@ def named_like(role: str, columns: Iterable[str]) -> list[str]:
     names = NAMES[role]
     matching = [column for column in columns if normalised(column) in names]
     return sorted(matching, key=lambda column: names.index(normalised(column)))
+
+
+def with_word_of(role: str, columns: Iterable[str]) -> list[str]:
+    """The columns with a usual name of a role among their words, such as *Correct answer (letter)*.
+
+    This is too little for a guess: *answer type* has one, too.
+    """
+    names = set(NAMES[role])
+    return [column for column in columns if names & set(map(normalised, _WORD.findall(column)))]
 
 
 def option_families(columns: Iterable[str]) -> list[dict[str, str]]:

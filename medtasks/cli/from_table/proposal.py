@@ -18,6 +18,7 @@ from medtasks.cli.from_table.column_names import (
     normalised,
     option_families,
     picture_families,
+    with_word_of,
 )
 from medtasks.cli.from_table.columns import Columns
 from medtasks.cli.from_table.languages import guess_language
@@ -185,7 +186,8 @@ class _Proposer:
         unnamed = [name for name in names if name.startswith("(column ")]
         blank = f" (name {first_names(unnamed)} in the header)" if unnamed else ""
         message = f"{file}: no column is named like the {role}: {first_names(names, 12)}{blank}"
-        return Undecided(message, f"--column {role}=", get_close_matches(role, names, n=1))
+        near = with_word_of(role, names) or get_close_matches(role, names, n=1)
+        return Undecided(message, f"--column {role}=", near[:1])
 
     def _images(self) -> tuple[str, ...]:
         """The columns of pictures, by their names and by what they contain."""
@@ -225,7 +227,7 @@ class _Proposer:
             return None
         free = self._free()
         families = option_families(free)
-        lists = [name for name in named_like("options", free) if self._lists_options(name)]
+        lists = named_like("options", free)
         candidates = [",".join(family.values()) for family in families] + lists
         if len(candidates) > 1:
             message = f"{self.columns.path.name}: {' and '.join(map(shown, candidates))}"
@@ -234,16 +236,25 @@ class _Proposer:
             self._add("options", list(families[0].values()), "their names")
             return families[0]
         if lists:
+            self._require_lists(lists[0])
             self._add("options", lists, "its name, and it lists options")
             return lists[0]
         if self.wishes.answers == "options":
             raise self._absent("options")
         return None
 
-    def _lists_options(self, name: str) -> bool:
-        """Whether most cells of a column list two options or more."""
-        rows = [self.columns[name].options(row) for row in range(self.columns.rows)]
-        return 2 * sum(len(options) > 1 for options in rows) > len(rows)
+    def _require_lists(self, name: str) -> None:
+        """Refuse a column that is named like options, but whose cells rarely list two or more."""
+        column = self.columns[name]
+        rows = [row for row in range(self.columns.rows) if len(column.options(row)) < 2]
+        if 2 * len(rows) < self.columns.rows:
+            return
+        text = shown(column.texts[rows[0]])
+        message = (
+            f"{column.places[rows[0]]}: column {shown(name)} is {text}, expected options such as "
+            '["left", "right"] or A. left | B. right: correct it, or use no options'
+        )
+        raise Undecided(message, "--column options=", ("",))
 
     def _answers(self, answer: str, options: str | Mapping[str, str] | None) -> AnswerGuess:
         """How questions are answered."""
@@ -253,11 +264,22 @@ class _Proposer:
             choices = options_in_rows(self.columns, options)
             guess = guess_form(column, choices, self.wishes.answer_form)
         elif wish is None:
+            self._refuse_letters(answer)
             guess = guess_kind(column)
         else:
             guess = AnswerGuess(wish, "as you said")
         self.lines.append(Line("answers", guess.kind, guess.why))
         return guess
+
+    def _refuse_letters(self, answer: str) -> None:
+        """Refuse answers that are letters of options which no column has."""
+        column = self.columns[answer]
+        if column.counts and all(text.upper() in LETTERS for text in column.counts):
+            raise UsageError(
+                f"{column.places[0].file}: column {shown(answer)} has letters, but no columns are "
+                "named like options; pass --column options=A,B with their names, or --answers "
+                "closed if the letters are labels."
+            )
 
     def _id(self) -> str | None:
         """The column that identifies rows.
