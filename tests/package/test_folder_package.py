@@ -73,6 +73,25 @@ def test_files_outside_of_the_folder_stay_where_they_are(tmp_path: Path) -> None
     assert not list(module.rglob("*.png"))
 
 
+def test_a_folder_that_is_its_own_picture_directory_is_copied_without_code(tmp_path: Path) -> None:
+    folder = draw_folder(tmp_path / "drawn")
+    for picture in (folder / "pictures").glob("*.png"):
+        picture.rename(folder / picture.name)
+    (folder / "__init__.py").write_text("raise SystemExit")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "old.png").write_text("old")
+    within = BENCHMARK.replace("data: rows.csv", f"data: {folder / 'rows.csv'}")
+    (folder / "benchmark.yaml").write_text(within.replace("images: pictures", "images: ."))
+    write_folder_package(tmp_path / "new", "acme-drawn", folder)
+    module = tmp_path / "new" / "src" / "drawn_vqa"
+    assert 'data: "rows.csv"\n' in (module / "benchmark.yaml").read_text()
+    assert "benchmark_in_folder" in (module / "__init__.py").read_text()
+    assert sorted(path.name for path in module.rglob("*.png")) == sorted(
+        path.name for path in folder.glob("*.png")
+    )
+    assert '"*.csv", "*.png"]' in (tmp_path / "new" / "pyproject.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("package", "text", "message"),
     [

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import plugin_of
-from medtasks.cli.scaffold.rendering import rendered, require_empty, write_texts
+from medtasks.cli.scaffold.rendering import as_toml, rendered, require_empty, write_texts
 from medtasks.core.errors import UsageError
 from medtasks.harness.task_names import harness_names
 
@@ -41,15 +41,23 @@ def write_package(
     """
     names = names_of(name, benchmark)
     require_empty(folder)
+    title = names.benchmark.replace("_", " ").capitalize()
+    files = ["tasks/**/*", "templates/**/*"]
+    if variant == "open":
+        files.append("rubrics/*")
     fields = {
         "package": name,
         "module": names.module,
         "benchmark": names.benchmark,
         "variant": variant,
-        "title": names.benchmark.replace("_", " ").capitalize(),
+        "title": title,
+        "description": as_toml(f"{title}: tasks for medtasks and lmms-eval"),
+        "files": as_toml(files),
+        "test": as_toml(["mypy", "pytest", "ruff"]),
     }
-    # all are rendered before the first is written
-    texts = {**rendered("common", fields), **rendered(variant, fields)}
+    texts: dict[str, str] = {}
+    for part in ("project", "common", variant):  # all are rendered before the first is written
+        texts |= rendered(part, fields)
     return write_texts(folder, texts)
 
 

@@ -8,10 +8,10 @@ package have the same protocol.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 
 from medtasks.catalog.benchmark_folder import FILE_NAME, BenchmarkFolder, load_benchmark_folder
@@ -24,7 +24,7 @@ from medtasks.catalog.folder_tasks import (
     task_texts,
 )
 from medtasks.cli.scaffold import check_module_name, check_package_name
-from medtasks.cli.scaffold.rendering import rendered, require_empty, write_texts
+from medtasks.cli.scaffold.rendering import as_toml, rendered, require_empty, write_texts
 from medtasks.core.errors import UsageError
 
 _PUBLIC_API = "medtasks.api"
@@ -41,23 +41,17 @@ def write_folder_package(target: Path, package: str, source: Path) -> BenchmarkF
     check_package_name(package)
     check_module_name(folder.name, f"the package would be imported as {folder.name}")
     require_empty(target)
-    copied = list(_own_files(folder))
-    texts = rendered("folder", _fields(package, folder, copied))
-    module = f"src/{folder.name}"
-    texts[f"{module}/{FILE_NAME}"] = _described(folder)
-    texts[f"{module}/tasks/placeholder.jsonl"] = PLACEHOLDER
-    for name, text in task_texts(folder).items():
-        texts[f"{module}/tasks/{folder.name}/{name}.yaml"] = _of_package(text, folder)
-    for template in folder.path.glob("*.j2"):
-        path = f"{module}/templates/{folder.name}/{template.name}"
-        texts[path] = template.read_text(encoding="utf-8")
-    for name, rubric in folder.rubrics.items():
-        texts[f"{module}/rubrics/{name}.yaml"] = rubric.read_text(encoding="utf-8")
-    write_texts(target, texts)
-    for file in copied:
-        copy = target / module / file.relative_to(folder.path)
+    texts = _module_texts(folder)
+    copied = [path for path in _own_files(folder) if path.as_posix() not in texts]
+    module = Path("src", folder.name)
+    fields = _fields(package, folder, copied)
+    files = {**rendered("project", fields), **rendered("folder", fields)}
+    files |= {(module / path).as_posix(): text for path, text in texts.items()}
+    write_texts(target, files)
+    for path in copied:
+        copy = target / module / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
+        shutil.copyfile(folder.path / path, copy)
     return folder
 
 
@@ -68,24 +62,31 @@ def files_elsewhere(folder: BenchmarkFolder) -> tuple[Path, ...]:
     return tuple(path for path in paths if not path.is_relative_to(root))
 
 
+def _module_texts(folder: BenchmarkFolder) -> dict[str, str]:
+    """The texts of the module's files that are made of the folder, by their paths."""
+    texts = {FILE_NAME: _described(folder), "tasks/placeholder.jsonl": PLACEHOLDER}
+    for name, text in task_texts(folder).items():
+        texts[f"tasks/{folder.name}/{name}.yaml"] = _of_package(text, folder)
+    for template in sorted(folder.path.glob("*.j2")):
+        path = f"templates/{folder.name}/{template.name}"
+        texts[path] = template.read_text(encoding="utf-8")
+    for name, rubric in folder.rubrics.items():
+        texts[f"rubrics/{name}.yaml"] = rubric.read_text(encoding="utf-8")
+    return texts
+
+
 def _fields(package: str, folder: BenchmarkFolder, copied: list[Path]) -> dict[str, str]:
     """What the package's own files are rendered with."""
     scoring = folder_scoring(folder.file)
-    patterns = [FILE_NAME, "tasks/**/*", "templates/**/*"]
-    if folder.rubrics:
-        patterns.append("rubrics/*")
-    for file in copied:
-        first, *rest = file.relative_to(folder.path).parts
-        pattern = f"{first}/**/*" if rest else first
-        if pattern not in patterns:
-            patterns.append(pattern)
     return {
         "package": package,
         "module": folder.name,
         "benchmark": folder.name,
+        "variant": "",
+        "test": as_toml(["pytest"]),
         "title": folder.file.title,
-        "description": json.dumps(f"{folder.file.title}: tasks for medtasks and lmms-eval"),
-        "files": json.dumps(patterns),
+        "description": as_toml(f"{folder.file.title}: tasks for medtasks and lmms-eval"),
+        "files": as_toml(_patterns(folder, copied)),
         "rows": f"{ROWS}{folder.name}",
         "scoring": scoring.function,
         "metric": scoring.metrics[0],
@@ -94,39 +95,62 @@ def _fields(package: str, folder: BenchmarkFolder, copied: list[Path]) -> dict[s
     }
 
 
-def _own_files(folder: BenchmarkFolder) -> Iterator[Path]:
-    """The data file and the pictures that are in the folder itself.
+def _patterns(folder: BenchmarkFolder, copied: list[Path]) -> list[str]:
+    """Patterns of the module's files that are no code, for setuptools."""
+    patterns = [FILE_NAME, "tasks/**/*", "templates/**/*"]
+    if folder.rubrics:
+        patterns.append("rubrics/*")
+    for path in copied:
+        directory = path.parts[0] if len(path.parts) > 1 else ""
+        pattern = f"{escape(directory)}/**/*" if directory else f"*{escape(path.suffix)}"
+        if not path.suffix and not directory:
+            pattern = escape(path.name)
+        if pattern not in patterns:
+            patterns.append(pattern)
+    return patterns
 
-    They are all files below the directory of the pictures. If that is the folder, those that have
-    another purpose are left out.
+
+def _own_files(folder: BenchmarkFolder) -> Iterator[Path]:
+    """The paths of the data file and of the pictures that are in the folder itself.
+
+    Pictures are all files below their directory. If that is the folder, files with another purpose
+    and code are left out.
     """
     root = folder.path.resolve()
     data = folder.data.resolve()
     if data.is_relative_to(root):
-        yield folder.path / data.relative_to(root)
+        yield data.relative_to(root)
     images = folder.images.resolve()
     if not images.is_relative_to(root):
         return
-    with_purpose = {(root / FILE_NAME), data, *root.glob("*.j2")}
+    with_purpose = {root / FILE_NAME, data, *root.glob("*.j2")}
     with_purpose.update(rubric.resolve() for rubric in folder.rubrics.values())
     for file in sorted(images.rglob("*")):
         path = file.relative_to(root)
         is_hidden = any(part.startswith(".") for part in path.parts)
-        if file.is_file() and file not in with_purpose and not is_hidden:
-            yield folder.path / path
+        is_code = file.suffix in (".py", ".pyc")
+        if file.is_file() and file not in with_purpose and not is_hidden and not is_code:
+            yield path
 
 
 def _described(folder: BenchmarkFolder) -> str:
     """The text of ``benchmark.yaml`` in the package.
 
-    Files outside of the folder are named by their absolute paths. The rubric is left out: the task
-    files name it.
+    Files outside of the folder are named by their absolute paths, those in it by relative ones. The
+    rubric is left out: the task files name it.
     """
     lines = (folder.path / FILE_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
     root = folder.path.resolve()
-    for key, path in (("data", folder.data), ("images", folder.images)):
-        if (key,) in folder.lines and not path.resolve().is_relative_to(root):
-            _replace_value(folder, lines, key, f"{key}: {json.dumps(str(path.resolve()))}\n")
+    values = {"data": folder.file.data, "images": folder.file.images}
+    for key, path in (("data", folder.data.resolve()), ("images", folder.images.resolve())):
+        value = values[key]
+        if value is None:
+            continue
+        is_inside = path.is_relative_to(root)
+        is_plain = not value.startswith(("/", "~")) and ".." not in Path(value).parts
+        if not is_inside or not is_plain:
+            stated = path.relative_to(root) if is_inside else path
+            _replace_value(folder, lines, key, f"{key}: {as_toml(stated.as_posix())}\n")
     if folder.rubrics:
         _replace_value(folder, lines, "rubric", "")
     return "".join(lines)

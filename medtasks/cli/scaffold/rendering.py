@@ -6,6 +6,7 @@ paths, ``__module__`` and ``__benchmark__`` are replaced by the names of module 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,6 +38,15 @@ def rendered(part: str, fields: Mapping[str, str]) -> dict[str, str]:
         template = environment.from_string(source.read_text(encoding="utf-8"))
         texts[path] = template.render(fields)
     return texts
+
+
+def as_toml(value: str | list[str]) -> str:
+    """A text, or a list of texts, as TOML, which escapes characters as JSON does.
+
+    >>> as_toml(["a", "b"])
+    '["a", "b"]'
+    """
+    return json.dumps(value, ensure_ascii=False)
 
 
 def require_empty(folder: Path) -> None:
