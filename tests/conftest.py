@@ -42,7 +42,6 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("MEDTASKS_DATA", "mini")
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))  # no benchmarks that were added
         patch.delenv("MEDTASKS_BENCHMARKS", raising=False)
-        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))  # the list of added folders
         patch.setenv("LMMS_EVAL_DATASETS_CACHE", str(folder / "datasets"))
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setenv("TOKENIZERS_PARALLELISM", "false")

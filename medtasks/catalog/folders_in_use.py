@@ -7,7 +7,7 @@ directory; ``MEDTASKS_BENCHMARKS`` and ``--include_path`` name folders for one p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from medtasks.catalog.benchmark_folder import load_benchmark_folder
@@ -114,12 +114,13 @@ def _write(folders: Mapping[str, Path]) -> None:
         ) from error
 
 
-def folder_packages() -> Iterator[TaskPackage | LeftOut]:
+def folder_packages(packaged: Iterable[Path] = ()) -> Iterator[TaskPackage | LeftOut]:
     """Every folder in use as a package, or why it is left out; each folder once.
 
-    Folders of the command line come first, then those of ``MEDTASKS_BENCHMARKS``, then added ones.
+    Folders in installed packages come first (``packaged``), then those of the command line, of
+    ``MEDTASKS_BENCHMARKS``, and added ones.
     """
-    paths: dict[Path, str] = dict.fromkeys(_INCLUDED, "")
+    paths: dict[Path, str] = dict.fromkeys((*packaged, *_INCLUDED), "")
     for path in current_settings().benchmarks:
         paths.setdefault(path.resolve(), "fix or unset MEDTASKS_BENCHMARKS")
     try:

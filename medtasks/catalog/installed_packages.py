@@ -41,7 +41,10 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             continue
         used.append(package)
         left_out += package.foreign_files()
-    for candidate in folder_packages():
+    packaged: list[Path] = []
+    for package in used:
+        packaged += package.benchmark_folders()
+    for candidate in folder_packages(packaged):
         if isinstance(candidate, LeftOut):
             left_out.append(candidate)
             continue
@@ -151,9 +154,10 @@ def _package_of(value: str, distribution: str, version: str) -> TaskPackage:
         templates=folder / "templates",
         rubrics=folder / "rubrics",
     )
-    if not package.task_files() and not any(package.rubrics.glob("*.yaml")):
+    has_rubrics = any(package.rubrics.glob("*.yaml"))
+    if not (package.task_files() or has_rubrics or package.benchmark_folders()):
         raise _UnusableError(
-            f"{folder} has no YAML file in tasks/ or rubrics/; check its package data."
+            f"{folder} has no YAML file in tasks/, rubrics/ or benchmarks/; check its package data."
         )
     return package
 

@@ -102,6 +102,14 @@ class TaskPackage:
         """Its task and group files, sorted by path."""
         return sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
+    def benchmark_folders(self) -> list[Path]:
+        """The benchmark folders in an installed package: those in ``benchmarks/`` beside its
+        module.
+        """
+        return [
+            file.parent for file in sorted(self.tasks.parent.glob("benchmarks/*/benchmark.yaml"))
+        ]
+
     @property
     def own_templates(self) -> Path:
         """The directory of the templates whose names begin with `prefix`."""

@@ -194,3 +194,23 @@ def test_a_damaged_list_of_folders(medtasks: Any, tmp_path: Path) -> None:
     done = medtasks("list", "mi_cxr_icr")
     assert done.returncode == 0
     assert "benchmarks.json: cannot be read as the list of added benchmarks" in done.stderr
+
+
+def test_folders_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In ``benchmarks/`` beside its module, which needs no task file and no code."""
+    module = tmp_path / "site" / "lab_benchmarks"
+    FolderBuilder(module / "benchmarks" / "shapes").write()
+    (module / "__init__.py").touch()
+    info = tmp_path / "site" / "lab_benchmarks-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-benchmarks\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[medtasks.tasks]\nlab = lab_benchmarks\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    forget_packages()
+    assert packages_found()[1] == ()
+    assert len(task_documents("my_vqa_circular")) == 60
+
+    FolderBuilder(tmp_path / "copy").write()
+    use(monkeypatch, tmp_path / "copy")
+    (reason,) = reasons()
+    assert "the name my_vqa belongs to folder shapes" in reason
