@@ -26,7 +26,7 @@ from medtasks.cli.from_table.undecided import Undecided
 from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import shown, suggestion
-from medtasks.core.text import first_names
+from medtasks.core.text import first_names, shortened
 
 _SEVERAL = frozenset({"image", "options", "breakdowns"})
 """Roles that several columns may have."""
@@ -122,7 +122,7 @@ class _Proposer:
                 near = suggestion(name, self.columns.names)
                 raise UsageError(
                     f"--column {role}={name}: {self.columns.path.name} has no column "
-                    f"{shown(name)}{near}; choose from {first_names(self.columns.names, 12)}."
+                    f"{shown(name)}{near}; choose from {_listed(self.columns.names)}."
                 )
         if len(names) > 1 and role not in _SEVERAL:
             raise UsageError(f"--column {role}={','.join(names)}: several columns; name one.")
@@ -185,7 +185,7 @@ class _Proposer:
             )
         unnamed = [name for name in names if name.startswith("(column ")]
         blank = f" (name {first_names(unnamed)} in the header)" if unnamed else ""
-        message = f"{file}: no column is named like the {role}: {first_names(names, 12)}{blank}"
+        message = f"{file}: no column is named like the {role}: {_listed(names)}{blank}"
         near = with_word_of(role, names) or get_close_matches(role, names, n=1)
         return Undecided(message, f"--column {role}=", near[:1])
 
@@ -341,6 +341,11 @@ class _Proposer:
         language, why = guess_language(self.columns[question].texts[:200])
         self.lines.append(Line("language", language, why))
         return language
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names of columns for a message, shortened: without a header they may be pictures."""
+    return first_names([shortened(name, 40) for name in names], 12)
 
 
 def _not_used(names: Sequence[str]) -> str:
