@@ -356,16 +356,8 @@ def test_differences_are_drawn_around_zero(reader: Reader) -> None:
     )  # a long reason pushes no column off the page
 
 
-def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
-    with Reader(browser, sites["hostile"]) as reader:
-        for name in sorted(set(page_names(sites["hostile"])) - set(CHOICES)):
-            page = reader.open(name)
-            page.evaluate(
-                "document.querySelectorAll('details').forEach(each => { each.open = true; })"
-            )
-            assert page.evaluate("window.hacked") is None, name
-            assert page.locator("[onerror], [onclick], [href^='javascript']").count() == 0, name
-            assert page.locator("body").get_by_text("<img src=x onerror=").count() > 0, name
+def test_hostile_text_that_scripts_show_is_text(browser: Any, sites: dict[str, Path]) -> None:
+    with Reader(browser, sites["hostile"]) as reader:  # what templates show: `test_site.py`
         page = reader.open("compare.html#a=aurora-72b&b=aurora-8b")
         page.get_by_role("region", name="Tests of the headline scores").wait_for()
         task = page.locator("select[name=task] option").nth(1).get_attribute("value")
