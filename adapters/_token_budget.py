@@ -30,7 +30,8 @@ be many times smaller.
 class TokenBudget:
     """The number of ``tokens`` that a batch may have, prompts and answers together.
 
-    It begins with ``most``, is halved when memory runs out, and grows again after `GROW_AFTER` batches.
+    It begins with ``most``, is halved when memory runs out, and grows again after `GROW_AFTER`
+    batches.
     """
 
     def __init__(self, most: int) -> None:

@@ -97,7 +97,8 @@ def type_one_errors(quick: bool) -> Section:
                 cells = [
                     false_alarms(design, count, accuracy, correlations, studies) for count in counts
                 ]
-                which = f"icc {correlations[0]:g} and {correlations[1]:g}, accuracy {accuracy:g}, {design}"
+                correlated = f"icc {correlations[0]:g} and {correlations[1]:g}"
+                which = f"{correlated}, accuracy {accuracy:g}, {design}"
                 rows.append((which, *map(str, cells)))
                 for count, cell in zip(counts, cells, strict=True):
                     error = math.sqrt(
@@ -115,7 +116,10 @@ def type_one_errors(quick: bool) -> Section:
                         missed.append(
                             f"paired test, {which}, {count} clusters: {cell}, warned too rarely"
                         )
-    title = f"False alarms of the paired test at the 5 % level, and studies that are warned of ({studies:,} studies each)"
+    title = (
+        "False alarms of the paired test at the 5 % level, and studies that are warned of "
+        f"({studies:,} studies each)"
+    )
     return Section(title, ("models, clusters", *map(str, counts)), rows, missed)
 
 
@@ -149,7 +153,10 @@ def unlike_coverage(quick: bool) -> Section:
                     f"paired test, {design}, {share:.0%} answered: {cell}, warned too rarely"
                 )
         rows.append((design, *map(str, cells)))
-    title = f"False alarms if one model answers 95 % and the other fewer, 100 clusters ({studies:,} studies each)"
+    title = (
+        "False alarms if one model answers 95 % and the other fewer, 100 clusters "
+        f"({studies:,} studies each)"
+    )
     return Section(
         title, ("clusters", *(f"{100 * share:.0f} %" for share in answered)), rows, missed
     )
@@ -221,7 +228,10 @@ def pilot_power(pilots: int, studies: int = 200) -> Section:
                     missed.append(
                         f"plan, {name} pilot, {design}, {count} clusters: power {mean:.3f}"
                     )
-    title = f"Mean true power at the difference that plan prints after one pilot run or two ({pilots} pilots each)"
+    title = (
+        "Mean true power at the difference that plan prints after one pilot run or two "
+        f"({pilots} pilots each)"
+    )
     return Section(title, ("clusters", "one pilot", "two pilots"), rows, missed)
 
 

@@ -36,7 +36,8 @@ def checkpoint(directory: Path, shape: str) -> Path:
 
     shapes = {
         "cpu": TinyConfig(
-            vocab_size=8192, hidden_size=768, intermediate_size=2304, layers=12, heads=12, kv_heads=4,
+            vocab_size=8192, hidden_size=768, intermediate_size=2304,
+            layers=12, heads=12, kv_heads=4,
             vision_hidden_size=480, vision_intermediate_size=1344, vision_depth=8, vision_heads=6,
             max_pixels=400 * TOKEN, end_gain=0.0,
         ),
@@ -46,8 +47,10 @@ def checkpoint(directory: Path, shape: str) -> Path:
             max_pixels=400 * TOKEN, end_gain=0.0,
         ),
         "gpu": TinyConfig(
-            vocab_size=151_936, hidden_size=2048, intermediate_size=11_008, layers=36, heads=16, kv_heads=2,
-            vision_hidden_size=1280, vision_intermediate_size=3420, vision_depth=32, vision_heads=16,
+            vocab_size=151_936, hidden_size=2048, intermediate_size=11_008,
+            layers=36, heads=16, kv_heads=2,
+            vision_hidden_size=1280, vision_intermediate_size=3420,
+            vision_depth=32, vision_heads=16,
             max_pixels=400 * TOKEN, end_gain=0.0, dtype="bfloat16",
         ),
         "smoke": TinyConfig(end_gain=0.0),

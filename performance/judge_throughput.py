@@ -108,7 +108,9 @@ def bare(url: str, count: int, connections: int) -> None:
     """Ask with the least that HTTP takes."""
     host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
     body = json.dumps(request_body("@")).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body) + 6}\r\n\r\n".encode()
+    length = len(body) + 6
+    lines = ("POST /v1/chat/completions HTTP/1.1", f"Host: {host}", f"Content-Length: {length}")
+    head = "".join(f"{line}\r\n" for line in (*lines, "")).encode()
     begun = finished = 0
 
     def ask(connection: socket.socket) -> None:

@@ -23,7 +23,8 @@ from generated_releases import RELEASES
 PROBE = """
 import atexit, re
 from medtasks.cli.app import main
-atexit.register(lambda: print(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]))
+status = "/proc/self/status"
+atexit.register(lambda: print(re.search(r"VmHWM:\\s+([0-9]+)", open(status).read())[1]))
 main()
 """
 """The command, with its own peak of resident memory in KiB as the last line: the kernel's count for

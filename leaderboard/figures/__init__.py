@@ -1,1 +1,3 @@
-"""Figures of a board: what they show (`plots`), and their files (`draw`, which imports matplotlib)."""
+"""Figures of a board: what they show (`plots`), and their files (`draw`, which imports
+matplotlib).
+"""

@@ -60,7 +60,9 @@ class DumbbellChart:
 def dumbbell_chart(
     series: Sequence[ColumnScores], against: Sequence[ColumnScores]
 ) -> DumbbellChart:
-    """The scores of ``series``, each beside those of the column in the same place of ``against``."""
+    """The scores of ``series``, each beside those of the column in the same place of
+    ``against``.
+    """
     contents = []
     for first, second in zip(series, against, strict=True):
         numbers = [score.value for score in (*first.scores, *second.scores)]

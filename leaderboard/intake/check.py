@@ -199,7 +199,9 @@ def _unreadable(error: Exception, folder: Path, name: str) -> SubmissionFinding:
 
 
 def _ask_again(checked: _CheckedRun, submission: Submission, ask_again: AskAgain) -> None:
-    """Add to ``checked`` how far a run's verdicts agree with those given now, with findings where they do not."""
+    """Add to ``checked`` how far a run's verdicts agree with those given now, with findings where
+    they do not.
+    """
     name = submission.name
     try:
         checked.rejudged = list(ask_again(scored_run(submission.folder, whole=True)))

@@ -1,9 +1,9 @@
 """Figures of papers, which are shown as references and never ranked.
 
-They are in the CSV file that a benchmark names (`Publication.figures`), each line one printed figure
-(:class:`PublishedFigure`). An unreadable figure is empty, and its notes say why. ``notes`` are
-about the figure, ``row_notes`` about the model's row in the table; several notes are on lines of
-their own. A line without a table is about all figures: ``note``, or ``gap`` for figures that the
+They are in the CSV file that a benchmark names (`Publication.figures`), each line one printed
+figure (:class:`PublishedFigure`). An unreadable figure is empty, and its notes say why. ``notes``
+are about the figure, ``row_notes`` about the model's row in the table; several notes are on lines
+of their own. A line without a table is about all figures: ``note``, or ``gap`` for figures that the
 file lacks, and why.
 """
 

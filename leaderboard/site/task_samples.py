@@ -38,9 +38,9 @@ class TaskSamples:
     def answers(self, model: str) -> dict[str, Any]:
         """The answers of one model, as a JSON value.
 
-        ``rows`` has by sample the id, the response, what was extracted, the status and the scores by
-        ``metrics``; texts that may not be shown are None. If something could not be verified, the
-        row ends with its place in ``doubts``. ``words`` has the text of each status.
+        ``rows`` has by sample the id, the response, what was extracted, the status and the scores
+        by ``metrics``; texts that may not be shown are None. If something could not be verified,
+        the row ends with its place in ``doubts``. ``words`` has the text of each status.
         """
         answers = self._by_model[model]()
         samples = sorted(answers.samples, key=lambda sample: sample.sample_id)

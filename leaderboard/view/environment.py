@@ -1,4 +1,6 @@
-"""The environment of the view's templates: that of the site, with what the view's own pages need."""
+"""The environment of the view's templates: that of the site, with what the view's own pages
+need.
+"""
 
 from __future__ import annotations
 

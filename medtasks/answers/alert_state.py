@@ -80,7 +80,8 @@ def parse_alert(text: str) -> AlertResponse:
     Never raises; the result depends on the text alone, and a filtered response is read back as it
     is.
 
-    >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
+    >>> (parse_alert("**Alert** - active bleeding").filtered,
+    ...  parse_alert("The patient is alert.").filtered)
     ('alert: active bleeding', '[invalid]')
     """
     reply = _without_echo(text)

@@ -42,7 +42,8 @@ def answer_or_unanswerable(text: str) -> str:
     """The answer without thinking and leading labels, ``unanswerable`` where it abstains, or
     ``[empty]``.
 
-    >>> answer_or_unanswerable("Answer: Unanswerable - the view is dark"), answer_or_unanswerable("Answer: a polyp")
+    >>> (answer_or_unanswerable("Answer: Unanswerable - the view is dark"),
+    ...  answer_or_unanswerable("Answer: a polyp"))
     ('unanswerable', 'a polyp')
     """
     answer, before = text, ""

@@ -21,7 +21,8 @@ def answer_field(reply: str) -> str | None:
     The field is called *answer* or the like, or it is the only one. The object may be in a code
     fence, and may be written as Python does, in single quotes.
 
-    >>> answer_field('{"answer": "One polyp.", "confidence": 0.9}'), answer_field('{"finding": "One polyp."}')
+    >>> (answer_field('{"answer": "One polyp.", "confidence": 0.9}'),
+    ...  answer_field('{"finding": "One polyp."}'))
     ('One polyp.', 'One polyp.')
     >>> answer_field('{"finding": "One polyp.", "site": "caecum"}') is None
     True

@@ -109,7 +109,8 @@ def answer_text(text: str) -> str:
     turn and what follows. Of a reply that is a JSON object, the field that gives the answer is
     left.
 
-    >>> answer_text("<think>hm</think> Answer: One pink polyp."), answer_text('{"answer": "One pink polyp."}')
+    >>> (answer_text("<think>hm</think> Answer: One pink polyp."),
+    ...  answer_text('{"answer": "One pink polyp."}'))
     ('One pink polyp.', 'One pink polyp.')
     """
     reply = own_turn(strip_thinking(text)).strip()

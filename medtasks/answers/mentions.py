@@ -117,8 +117,8 @@ def letters_alone(bare_text: str) -> frozenset[str]:
 
 
 def mark_mentions(bare_text: str, options: Mapping[str, str]) -> Marked:
-    """``bare_text`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E.
-    coli``) removed.
+    """``bare_text`` with its mentions marked, and letters that belong to a name (``vitamin D``,
+    ``E. coli``) removed.
 
     >>> marked = mark_mentions("Image A shows no C-shaped tube, so option (B) is right, not D.", {})
     >>> [sorted(mention.letters) for mention in marked.mentions.values()]

@@ -16,7 +16,8 @@ def place_letter(answer: str, options: Mapping[str, str]) -> str:
 
     Nothing either if an option's text is a number: *answer 3* may be that text.
 
-    >>> place_letter("la segunda opción", {"A": "Polyp", "B": "Adenoma"}), place_letter("A polyp", {"A": "Polyp"})
+    >>> (place_letter("la segunda opción", {"A": "Polyp", "B": "Adenoma"}),
+    ...  place_letter("A polyp", {"A": "Polyp"}))
     ('B', '')
     """
     place = _PATTERNS["place"].fullmatch(answer)

@@ -103,7 +103,8 @@ def mark_texts(bare_text: str, options: Mapping[str, str]) -> tuple[str, dict[st
 def named_letters(bare_text: str, options: Mapping[str, str]) -> frozenset[str]:
     """The options whose texts ``bare_text`` contains.
 
-    >>> sorted(named_letters("A hyperplastic polyp is seen.", {"A": "Adenoma", "B": "Hyperplastic polyp"}))
+    >>> options = {"A": "Adenoma", "B": "Hyperplastic polyp"}
+    >>> sorted(named_letters("A hyperplastic polyp is seen.", options))
     ['B']
     """
     marked, letters = mark_texts(bare_text, options)
@@ -115,7 +116,8 @@ def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -
     undenied.
 
     >>> from medtasks.answers.vocabulary import vocabulary_of
-    >>> sorted(texts_within("It is on the left, not the right.", {"A": "Left", "B": "Right"}, vocabulary_of("")))
+    >>> sides = {"A": "Left", "B": "Right"}
+    >>> sorted(texts_within("It is on the left, not the right.", sides, vocabulary_of("")))
     ['A']
     """
     letters = set()

@@ -106,7 +106,8 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
         terms: a regular expression of the finding's names, in singular and plural.
         only: whether nothing else was asked, so that a number alone is the count.
 
-    >>> count_of("Two sessile polyps and one clip.", "polyps?"), count_of("Several polyps.", "polyps?")
+    >>> (count_of("Two sessile polyps and one clip.", "polyps?"),
+    ...  count_of("Several polyps.", "polyps?"))
     (2, None)
     """
     counts = _all_counts(text, terms)

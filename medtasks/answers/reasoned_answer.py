@@ -14,8 +14,8 @@ rules:
    reply, over lines if need be; a box and a tag end it where they close, and a line ``Reasoning:
    …`` ends what a plain ``Answer:`` begins. Markup around it is removed, the inside stays as
    written. A line ``Note: …`` or another question ends it, and a placeholder (``<your answer>``) is
-   none. Plain labels are known in several languages (``答案：``, ``Respuesta:``). Of a reply that is a
-   JSON object, the field *answer* (or the like), or its only field, is the final answer.
+   none. Plain labels are known in several languages (``答案：``, ``Respuesta:``). Of a reply that
+   is a JSON object, the field *answer* (or the like), or its only field, is the final answer.
 4. A reply of one line with one sentence and no label is the answer. Any other reply without a
    label, or with nothing after it, is ``no_final_answer``.
 """

@@ -31,7 +31,9 @@ def stated_confidence(text: str) -> str:
 
     Several different confidences, and a range, are ``[several]``.
 
-    >>> stated_confidence("B\\nConfidence: 85%"), stated_confidence("B"), stated_confidence("Confidence: 120 %")
+    >>> (stated_confidence("B\\nConfidence: 85%"),
+    ...  stated_confidence("B"),
+    ...  stated_confidence("Confidence: 120 %"))
     ('0.85', '[missing]', '[out_of_range]')
     """
     bare_text = unicodedata.normalize("NFKC", strip_thinking(text))
@@ -53,7 +55,8 @@ def without_confidence(text: str) -> str:
     """``text`` without the confidence that ends a line; several different ones rate the options,
     and stay.
 
-    >>> without_confidence("polyp, Confidence: 90%"), without_confidence("polyp. I am 90% confident.")
+    >>> (without_confidence("polyp, Confidence: 90%"),
+    ...  without_confidence("polyp. I am 90% confident."))
     ('polyp', 'polyp')
     """
     if stated_confidence(text).startswith("["):

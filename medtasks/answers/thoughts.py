@@ -32,7 +32,9 @@ def strip_thinking(text: str) -> str:
     a thought that began with the response; of a thought that is never closed, only an ``<answer>``
     tag at its end is left. Nested thoughts end with the outermost.
 
-    >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
+    >>> (strip_thinking("<think>A or B?</think>B"),
+    ...  strip_thinking("or C</think> D"),
+    ...  strip_thinking("<think>E"))
     ('B', 'D', '')
     >>> strip_thinking("<|channel>thought\\nA or B?<channel|>B"), strip_thinking("ASSISTANT: B")
     ('B', 'B')
@@ -110,7 +112,8 @@ def ends_in_opening(prompt: str) -> bool:
     """Whether ``prompt`` ends with a marker that opens a thought, so that the response begins
     within it.
 
-    >>> ends_in_opening("<|im_start|>assistant\\n<think>\\n"), ends_in_opening("<think>\\n\\n</think>\\n\\n")
+    >>> (ends_in_opening("<|im_start|>assistant\\n<think>\\n"),
+    ...  ends_in_opening("<think>\\n\\n</think>\\n\\n"))
     (True, False)
     """
     return _PATTERNS["opened_last"].search(prompt[-200:]) is not None

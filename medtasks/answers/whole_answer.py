@@ -62,11 +62,12 @@ NO_ANSWER = WholeAnswer()
 
 
 def whole_answer(bare_text: str, options: Mapping[str, str]) -> WholeAnswer:
-    """The first part of ``bare_text`` that is an option's text or place, or a letter with the text of
-    an option.
+    """The first part of ``bare_text`` that is an option's text or place, or a letter with the text
+    of an option.
 
     >>> options = {"A": "T1 → T2", "B": "T2 → T3", "C": "None of the intervals"}
-    >>> whole_answer("Answer: from T2 to T3.", options).text, whole_answer("la segunda opción", options).text
+    >>> (whole_answer("Answer: from T2 to T3.", options).text,
+    ...  whole_answer("la segunda opción", options).text)
     ('B', 'B')
     >>> answer = whole_answer("(A) none of the intervals", options)
     >>> answer.letter, answer.text

@@ -13,7 +13,8 @@ from medtasks.catalog.records import Record
 from medtasks.core.errors import MedtasksError
 
 Document: TypeAlias = dict[str, Any]
-"""A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
+"""A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share.
+"""
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,8 @@ class Benchmark:
         title: its name as people write it.
         publication: paper, source and licence.
         data: how the data are prepared.
-        cluster: what samples of one cluster share, such as ``patient``; intervals resample clusters.
+        cluster: what samples of one cluster share, such as ``patient``; intervals resample
+            clusters.
         visible_fields: the only document fields that a prompt template can see, so that no template
             leaks the gold answer.
         breakdowns: by name, the groups of an item's first sample; an item may be in several groups,

@@ -40,7 +40,9 @@ def raised_in(error: BaseException) -> str:
 
 
 def place_of(part: Any) -> Place | None:
-    """Where a class, a function, or the class of an instance is defined; None if unknown or ours."""
+    """Where a class, a function, or the class of an instance is defined; None if unknown or
+    ours.
+    """
     defined = part
     if not (inspect.isclass(part) or inspect.isfunction(part)):
         defined = type(part)

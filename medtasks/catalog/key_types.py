@@ -78,7 +78,9 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def refuse_if(wrong: object, at: str, message: str, fix: str) -> None:
-    """If ``wrong``, refuse a model whose settings contradict each other; the message names ``at``."""
+    """If ``wrong``, refuse a model whose settings contradict each other; the message names
+    ``at``.
+    """
     if wrong:
         raise PydanticCustomError("MT113", "{words}", {"words": f"{message}; {fix}", "at": at})
 

@@ -99,7 +99,9 @@ def _folded(text: str) -> tuple[str, list[int]]:
 
 
 def neutral_fields(value: Any) -> Any:
-    """``value`` with every text in it :func:`neutral`, because records could hold delimiters too."""
+    """``value`` with every text in it :func:`neutral`, because records could hold delimiters
+    too.
+    """
     if isinstance(value, str):
         return neutral(value)
     if isinstance(value, dict):

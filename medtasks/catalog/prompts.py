@@ -44,7 +44,9 @@ def overlay() -> tuple[Path, ...]:
 
 @once
 def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered; templates in ``overlay`` directories come first."""
+    """The sandbox in which prompts are rendered; templates in ``overlay`` directories come
+    first.
+    """
     ours, *packages = task_packages()
     own_loader = jinja2.FileSystemLoader([*overlay, ours.templates])
     # another package's template only if its name starts with the package's module
@@ -178,8 +180,8 @@ def template_parts(template: str) -> dict[str, TemplatePart]:
         for reference in meta.find_referenced_templates(tree):
             if reference is None:
                 raise MedtasksError(
-                    f"template {name!r} includes a template by a computed name; write the name out, "
-                    "so that the prompt hash can cover it."
+                    f"template {name!r} includes a template by a computed name; write the name "
+                    "out, so that the prompt hash can cover it."
                 )
             waiting.append(reference)
     return parts

@@ -214,7 +214,9 @@ def get_filter(name: str) -> FilterInfo:
 
 @once
 def package_metrics() -> Mapping[str, tuple[Metric, str]]:
-    """The metrics of packages by name, ours first, each with its owner as `TaskPackage.known_as`."""
+    """The metrics of packages by name, ours first, each with its owner as
+    `TaskPackage.known_as`.
+    """
     return {metric.name: (metric, package.known_as) for metric, package in _parts("metrics")}
 
 

@@ -109,7 +109,9 @@ def _why_left_out(folder: BenchmarkFolder) -> str:
 
 
 def _prepared(folder: BenchmarkFolder) -> Prepared:
-    """The prepared data of the folder; if rows are faulty, they are listed, and the command ends."""
+    """The prepared data of the folder; if rows are faulty, they are listed, and the command
+    ends.
+    """
     from medtasks.data.local_files import prepare_local
     from medtasks.validate.folders import check_folder
 

@@ -62,8 +62,8 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check the installation; exits with 1 if the installed lmms-eval cannot run our tasks or load the
-    back-end.
+    """Check the installation; exits with 1 if the installed lmms-eval cannot run our tasks or load
+    the back-end.
 
     Examples:
         medtasks doctor

@@ -46,7 +46,9 @@ def check_regular(path: Path) -> int:
 
 
 def is_file(path: Path) -> bool:
-    """Whether ``path`` is a regular file, or a link to one; False for a path that no file can have."""
+    """Whether ``path`` is a regular file, or a link to one; False for a path that no file can
+    have.
+    """
     try:
         return path.is_file()
     except (OSError, ValueError):  # a name that is too long, or has a NUL

@@ -44,7 +44,8 @@ _NO_PATH = re.compile(r"[\n,;'\"<>|=()]")
 def is_secret(name: str) -> bool:
     """Whether a setting of that name is a key (``api_key``, ``token``), which is never shown.
 
-    >>> [is_secret(name) for name in ("api_key", "hf-token", "key", "api_key_env", "max_new_tokens")]
+    >>> names = ("api_key", "hf-token", "key", "api_key_env", "max_new_tokens")
+    >>> [is_secret(name) for name in names]
     [True, True, True, False, False]
     """
     return bool(_SECRET_NAME.search(name))
@@ -54,7 +55,9 @@ def shown(value: Any) -> str:
     """``value`` as text, local paths cut to their last part, addresses and what looks like a key
     hidden.
 
-    >>> shown("/data/models/Qwen2.5-VL-7B/"), shown("Qwen/Qwen2.5-VL-7B"), shown("at ~/x/judge.yaml: no such file")
+    >>> (shown("/data/models/Qwen2.5-VL-7B/"),
+    ...  shown("Qwen/Qwen2.5-VL-7B"),
+    ...  shown("at ~/x/judge.yaml: no such file"))
     ('Qwen2.5-VL-7B', 'Qwen/Qwen2.5-VL-7B', 'at judge.yaml: no such file')
     """
     text = value if isinstance(value, str) else canonical_json(_redacted(value))

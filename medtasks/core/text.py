@@ -42,7 +42,7 @@ def one_line(text: str) -> str:
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but line breaks and tabs
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which turn the direction of what follows
-    "\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # no width, or a line break
+    "\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # no width, breaks
     "\ud800-\udfff]"  # half a surrogate pair
 )
 

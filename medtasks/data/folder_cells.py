@@ -64,7 +64,9 @@ def cell_list(value: Any) -> list[Any] | None:
 
 
 def _parsed(value: Any, begin: str, end: str) -> Any:
-    """The value that a text with this beginning and end is in JSON or Python; None if it is none."""
+    """The value that a text with this beginning and end is in JSON or Python; None if it is
+    none.
+    """
     text = value.strip() if isinstance(value, str) else ""
     if not (text.startswith(begin) and text.endswith(end)):
         return None
@@ -77,9 +79,9 @@ def _parsed(value: Any, begin: str, end: str) -> Any:
 def listed_options(value: Any, where: Where) -> dict[str, str]:
     """The options by letter in a cell that lists them.
 
-    A cell is a list, an object such as ``{"A": "left", "B": "right"}``, or has a bar or a line break
-    between options: ``A. left | B. right``. Letters are removed if every option begins with that of
-    its place.
+    A cell is a list, an object such as ``{"A": "left", "B": "right"}``, or has a bar or a line
+    break between options: ``A. left | B. right``. Letters are removed if every option begins with
+    that of its place.
 
     Raises:
         CellError: it is neither, or has an option that is empty.
@@ -131,7 +133,8 @@ def gold_letter(
 ) -> str:
     """The letter of the option that a gold answer names in this form; empty if it names none.
 
-    >>> gold_letter("b", {"A": "left", "B": "right"}), gold_letter("Left", {"A": "left", "B": "right"})
+    >>> (gold_letter("b", {"A": "left", "B": "right"}),
+    ...  gold_letter("Left", {"A": "left", "B": "right"}))
     ('B', 'A')
     >>> gold_letter("1", {"A": "left", "B": "right"}, "index0")
     'B'

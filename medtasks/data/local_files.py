@@ -1,4 +1,6 @@
-"""The data of benchmark folders: prepared when they are first needed, since their files are here."""
+"""The data of benchmark folders: prepared when they are first needed, since their files are
+here.
+"""
 
 from __future__ import annotations
 

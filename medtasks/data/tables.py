@@ -1,7 +1,8 @@
 """Tables of questions in any common format, whose cells are texts as their author sees them.
 
-CSV, TSV (also in VLMEvalKit's layout), JSON, JSONL, Parquet and ``.xlsx`` give the same rows for the
-same table. Texts are not changed: no cell is stripped, and none becomes a number, a date or a null.
+CSV, TSV (also in VLMEvalKit's layout), JSON, JSONL, Parquet and ``.xlsx`` give the same rows for
+the same table. Texts are not changed: no cell is stripped, and none becomes a number, a date or a
+null.
 """
 
 from __future__ import annotations

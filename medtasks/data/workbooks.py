@@ -270,7 +270,9 @@ def _displayed_text(cell: Any) -> str | LostText:
 def _displayed_number(value: int | float, number_format: str) -> str:
     """A number without the decimals of a whole one, or in a format of zeros.
 
-    >>> _displayed_number(7.0, "General"), _displayed_number(7, "0000"), _displayed_number(1.5, "0.00")
+    >>> (_displayed_number(7.0, "General"),
+    ...  _displayed_number(7, "0000"),
+    ...  _displayed_number(1.5, "0.00"))
     ('7', '0007', '1.50')
     """
     zeros = _ZEROS.fullmatch(number_format or "")

@@ -198,8 +198,8 @@ def vlmevalkit_prediction(row: Row, where: Where) -> Prediction:
     response = row["prediction"]
     if isinstance(response, LostText):
         raise DataError(
-            f"{where}: field `prediction` is {response}, expected a text; a spreadsheet program has "
-            "replaced the text, so write the predictions again, as .tsv or JSONL."
+            f"{where}: field `prediction` is {response}, expected a text; a spreadsheet program "
+            "has replaced the text, so write the predictions again, as .tsv or JSONL."
         )
     keys = identifying_texts(row, id="index", target="answer")
     image = row.get("image_path")

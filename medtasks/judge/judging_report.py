@@ -1,4 +1,6 @@
-"""What `medtasks judge` prints: progress, what each judge spent, and why answers are not verdicts."""
+"""What `medtasks judge` prints: progress, what each judge spent, and why answers are not
+verdicts.
+"""
 
 from __future__ import annotations
 

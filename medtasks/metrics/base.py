@@ -49,8 +49,8 @@ class Installed:
                 pair.
         """
         raise UsageError(
-            f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
-            "verdict"
+            f"{self.name} cannot be computed from one prediction and one reference, expected a "
+            "whole item or a judge's verdict"
         )
 
     def statistics(self, prediction: str, reference: str) -> Array:
@@ -180,7 +180,8 @@ def check_finite(statistics: Array) -> None:
     if not np.isfinite(statistics).all():
         row, column = np.argwhere(~np.isfinite(statistics))[0]
         raise DataError(
-            f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number"
+            f"statistic {column} of sample {row} is {statistics[row, column]}, "
+            "expected a finite number"
         )
 
 

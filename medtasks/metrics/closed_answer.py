@@ -72,7 +72,8 @@ def closed_answer_matches(
     question without options has no choices.
 
     >>> choices = ["hand", "forceps", "bovie"]
-    >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in ("B) Forceps.", "A) Forceps")]
+    >>> replies = ("B) Forceps.", "A) Forceps")
+    >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in replies]
     [True, False]
     """
     options, expected = answer_options(choices, answers)
@@ -130,7 +131,9 @@ def _labelled_selections(text: str, read: _Reader) -> list[_Labelled]:
 
 
 def _is_label(match: re.Match[str]) -> bool:
-    """Whether a match is a label: if a line break follows, it must be the first word in its line."""
+    """Whether a match is a label: if a line break follows, it must be the first word in its
+    line.
+    """
     if not match["above"]:
         return True
     before = match.string[max(0, match.start() - 12) : match.start()].rpartition("\n")[2]

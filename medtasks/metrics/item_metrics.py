@@ -164,7 +164,8 @@ METRICS: tuple[Metric, ...] = (*ITEM_METRICS, NO_OPTION)
 def declared_rate(kind: ErrorKind) -> ErrorRate:
     """The rate of a kind of error that a task file declares (`medtasks.benchmarks.error_kinds`).
 
-    >>> kind = ErrorKind(name="missed", label="Missed", gold=["Polyp"], answer_other_than=["polyp", "a lesion"])
+    >>> others = ["polyp", "a lesion"]
+    >>> kind = ErrorKind(name="missed", label="Missed", gold=["Polyp"], answer_other_than=others)
     >>> declared_rate(kind).signature.partition("|texts:")[0]
     'missed|ratio:of-sums|cases:gold=polyp|errors:answer=not(polyp,lesion)'
     """

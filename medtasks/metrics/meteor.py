@@ -26,7 +26,8 @@ from medtasks.metrics.wordnet import VERSION, corpus, fingerprint, synonyms
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (
     "texts are not split into sentences, because NLTK's punkt_tab is not installed "
-    "(`medtasks fetch punkt`); scores with and without it differ by up to 0.016 and are not comparable"
+    "(`medtasks fetch punkt`); scores with and without it differ by up to 0.016 and are not "
+    "comparable"
 )
 
 # ASCII words with at most one mark after each: the tokens of a sentence are then the words and the

@@ -49,7 +49,9 @@ class Rouge(MeanMetric):
         return mean_table(f1)
 
     def _counts(self, pairs: Pairs) -> Integers:
-        """Counts ``(pairs, 3)`` of what is compared: in the prediction, in the reference, in both."""
+        """Counts ``(pairs, 3)`` of what is compared: in the prediction, in the reference, in
+        both.
+        """
         if self.name == "rougeL":
             return _common_subsequences(pairs)
         order = int(self.name[-1])
@@ -57,8 +59,8 @@ class Rouge(MeanMetric):
 
 
 def _common_subsequences(pairs: Pairs) -> Integers:
-    """Counts ``(pairs, 3)``: the tokens of the prediction, of the reference, and the length of their
-    longest common subsequence.
+    """Counts ``(pairs, 3)``: the tokens of the prediction, of the reference, and the length of
+    their longest common subsequence.
     """
     counts = []
     for prediction, reference in zip(*_tokens(pairs), strict=True):

@@ -69,7 +69,8 @@ class Stream:
         for number, (before, after) in enumerate(pairwise(times), start=2):
             if after - before <= SAME_TIME:
                 raise DataError(
-                    f"round {number} ends at {after}, after one at {before}; expected increasing times"
+                    f"round {number} ends at {after}, after one at {before}; "
+                    "expected increasing times"
                 )
 
     @property
@@ -209,7 +210,9 @@ def _scores_if_due(stream: Stream, due: float, responded: float | None) -> dict[
 
 
 def _responsiveness(excess: float, distance: float) -> float:
-    """R of a response that is ``excess`` beyond the tolerance, if R falls to 0 over ``distance``."""
+    """R of a response that is ``excess`` beyond the tolerance, if R falls to 0 over
+    ``distance``.
+    """
     if excess <= SAME_TIME:
         return 1.0
     if distance <= SAME_TIME:

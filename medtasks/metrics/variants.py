@@ -53,7 +53,8 @@ def preference_of_letter(statistics: Array, position: int) -> Array:
     """A mean's statistics ``(..., 2)``: how many more answers chose a letter than expected, and all
     answers.
 
-    >>> preference_of_letter(letter_statistics([(0, place) for place in range(4)], range(4)), 1).tolist()
+    >>> statistics = letter_statistics([(0, place) for place in range(4)], range(4))
+    >>> preference_of_letter(statistics, 1).tolist()
     [-1.0, 4.0]
     """
     chosen, expected = _chosen_and_expected(statistics)

@@ -91,7 +91,9 @@ class _SampleScorer:
         }
 
     def _failed_fields(self, document: Mapping[str, Any], *, repeats: int) -> dict[str, Any]:
-        """The fields of a sample with a failed reply: no scores, and the limits of its statistics."""
+        """The fields of a sample with a failed reply: no scores, and the limits of its
+        statistics.
+        """
         worst = self._values_of_text("", document, repeats)
         best = self._values_of_text(ideal_response(document), document, repeats)
         return {

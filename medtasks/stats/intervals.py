@@ -164,7 +164,8 @@ def _pseudo_values(score: Score, statistics: Array, total: Array, value: float) 
 def _by_wilson(
     value: float, without: Array, item_values: Array, items: ClusteredItems, bounds: Bounds
 ) -> tuple[float, float]:
-    """Both ends of the interval by `share_ends`, computed on shares of the range between the bounds.
+    """Both ends of the interval by `share_ends`, computed on shares of the range between the
+    bounds.
 
     ``without`` are the scores ``(clusters,)`` without each cluster.
     """

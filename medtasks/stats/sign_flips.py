@@ -69,7 +69,7 @@ def signed_rank_p(differences: Array) -> float:
     its p-value is that of :func:`sign_flip_p`: every sign assignment is counted for up to 26
     differences, also with ties, for which tables and the normal distribution are only approximate.
 
-    >>> signed_rank_p(np.array([1.0, 1, 2, -1, 3]))  # ranks 2, 2, 4, -2, 5: 8 of 32 sign assignments
+    >>> signed_rank_p(np.array([1.0, 1, 2, -1, 3]))  # ranks 2, 2, 4, -2, 5: 8 of 32 assignments
     0.25
     """
     scaled = rounded_differences(np.asarray(differences, dtype=np.float64))

@@ -1,4 +1,6 @@
-"""Rules for settings of a task file: the file and the prepared documents have what they refer to."""
+"""Rules for settings of a task file: the file and the prepared documents have what they refer
+to.
+"""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ def draw_scene(scene: Scene) -> Image.Image:
         height = radius * (0.6 if lesion.kind == "ulcer" else 0.9)
         box = (x - radius, y - height, x + radius, y + height)
         draw.ellipse(box, fill=COLORS[lesion.color], outline=(90, 40, 40), width=2)
-    if scene.instrument:  # a shaft from the lower right corner, with the forceps' two jaws or a snare's loop at its tip
+    # a shaft from the lower right corner, with the forceps' two jaws or a snare's loop at its tip
+    if scene.instrument:
         x, y = cell_center("lower-right")
         draw.line((WIDTH, HEIGHT, x, y), fill=(88, 92, 98), width=13)
         if scene.instrument == "biopsy forceps":

@@ -106,7 +106,9 @@ def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
 
 
 def _applies(scale: _Scale, question: str, options: Collection[Sequence[str]]) -> bool:
-    """Whether the options differ in nothing but the term of the scale, and are about its subject."""
+    """Whether the options differ in nothing but the term of the scale, and are about its
+    subject.
+    """
     surroundings = {_without_terms(scale, words) for words in options}
     if len(surroundings) > 1:
         return False

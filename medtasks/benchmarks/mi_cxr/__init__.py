@@ -207,8 +207,8 @@ BENCHMARK = Benchmark(
     title="MI-CXR",
     publication=Publication(
         paper="arXiv 2605.15574",
-        source="micxr_test.jsonl of the authors' repository (steve9712/MI-CXR on the hub), images of "
-        "MIMIC-CXR-JPG 2.1.0",
+        source="micxr_test.jsonl of the authors' repository (steve9712/MI-CXR on the hub), images "
+        "of MIMIC-CXR-JPG 2.1.0",
         licence="PhysioNet credentialed access (images and rows)",
         bibliography=Path(__file__).with_name("paper.bib"),
         figures=Path(__file__).with_name("published.csv"),

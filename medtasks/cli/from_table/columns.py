@@ -148,7 +148,9 @@ def _text_of(cell: Any) -> str:
 
 
 def is_like_picture(cell: Any) -> bool:
-    """Whether a cell is a picture, or a text that looks like one, its path or URL, or their list."""
+    """Whether a cell is a picture, or a text that looks like one, its path or URL, or their
+    list.
+    """
     items = cell_list(cell)
     if items is not None:
         return bool(items) and all(is_like_picture(item) for item in items)

@@ -101,7 +101,9 @@ def require_absent(target: Path) -> None:
 def write_folder(
     target: Path, facts: FolderFacts, proposal: Proposal, sources: FolderSources
 ) -> list[str]:
-    """Write a benchmark folder and return the names of its files, with pictures as their directory."""
+    """Write a benchmark folder and return the names of its files, with pictures as their
+    directory.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(target) as folder:
         for name, text in _texts(target, facts, proposal, sources).items():

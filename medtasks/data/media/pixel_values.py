@@ -50,7 +50,9 @@ _GREY = 0  # a colour type of PNG
 
 
 def _png_values(picture: Image, data: bytes) -> PixelValues:
-    """The statements of a PNG file; a transparent value in ``picture`` is scaled like its pixels."""
+    """The statements of a PNG file; a transparent value in ``picture`` is scaled like its
+    pixels.
+    """
     bits, colour_type = data[24], data[25]  # of the header chunk, which comes first
     transparent = picture.info.get("transparency")
     # Pillow scales pixels to 8 bits, and leaves the transparent one as it is stored

@@ -1,5 +1,5 @@
-"""Learned metrics: BERTScore (Zhang et al. 2020) and BLEURT (Sellam et al. 2020), many pairs at once,
-on a GPU if there is one, each distinct pair computed once.
+"""Learned metrics: BERTScore (Zhang et al. 2020) and BLEURT (Sellam et al. 2020), many pairs at
+once, on a GPU if there is one, each distinct pair computed once.
 
 The extra ``learned`` installs what they need; importing these modules imports neither torch nor
 transformers.
