@@ -344,7 +344,7 @@ class _Proposer:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first names of columns for a message, shortened: without a header they may be pictures."""
+    """The first names of columns for a message, shortened, as a cell may be in their place."""
     return first_names([shortened(name, 40) for name in names], 12)
 
 
