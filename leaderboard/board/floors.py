@@ -36,14 +36,21 @@ def column_floors(column: BoardColumn) -> tuple[Floor, ...]:
     """Chance, the best constant answer and the best blind run, as far as the column has them."""
     floors = []
     if column.chance is not None:
-        floors.append(Floor("chance", column.chance, "chance", "chance"))
+        floors.append(Floor("chance", column.chance, name="chance", phrase="chance"))
     if column.constant is not None:
-        name = f"always {column.constant_answer}"
+        answer = column.constant_answer
         floors.append(
-            Floor("constant", column.constant, name, f"always answering {column.constant_answer}")
+            Floor(
+                "constant",
+                column.constant,
+                name=f"always {answer}",
+                phrase=f"always answering {answer}",
+            )
         )
     if column.blind is not None:
-        floors.append(Floor("blind", column.blind, "best blind run", "the best blind run"))
+        floors.append(
+            Floor("blind", column.blind, name="best blind run", phrase="the best blind run")
+        )
     return tuple(floors)
 
 

@@ -95,11 +95,7 @@ def _columns_with_blind_runs(
 def _part_columns(first: BoardColumn, columns: Iterable[BoardColumn]) -> list[BoardColumn]:
     """The columns of the first one's metric: in other tasks, and by its first breakdown."""
     same_metric = [column for column in columns if column.metric == first.metric]
-    breakdown = None
-    for column in same_metric:
-        if column.task == first.task and column.breakdown is not None:
-            breakdown = column.breakdown
-            break
+    breakdown = _first_breakdown(first.task, same_metric)
     parts: dict[str, BoardColumn] = {}
     for column in same_metric:
         is_part = column.task == first.task and column.breakdown == breakdown
@@ -107,6 +103,14 @@ def _part_columns(first: BoardColumn, columns: Iterable[BoardColumn]) -> list[Bo
             # a later table may call it "all classes"
             parts.setdefault(column.key, column)
     return list(parts.values())
+
+
+def _first_breakdown(task: str, columns: Iterable[BoardColumn]) -> str | None:
+    """The first breakdown of a task's score among the columns, if there is one."""
+    for column in columns:
+        if column.task == task and column.breakdown is not None:
+            return column.breakdown
+    return None
 
 
 def _gain_cells(

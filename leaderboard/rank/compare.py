@@ -10,6 +10,7 @@ import numpy as np
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.text import counted, first_names
+from medtasks.metrics.base import Array
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.signature import differences, has_unknown_prompts
 from medtasks.scoring.columns import without_value
@@ -143,19 +144,22 @@ def _compared_line(
     first: Entry, second: Entry, metric: str, rows: SharedRows, unlike: Sequence[str]
 ) -> ComparisonLine:
     """One metric over the items in ``rows``; ``unlike`` says why it is not comparable."""
-    tables = first.statistics(metric), second.statistics(metric)
-    here, there = tables[0][rows.here], tables[1][rows.there]
-    valued = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
-    in_both = int(np.count_nonzero(~(without_value(here) | without_value(there))))
+    all_first = first.statistics(metric)
+    all_second = second.statistics(metric)
+    shared_first = all_first[rows.here]
+    shared_second = all_second[rows.there]
+    in_both = ~(without_value(shared_first) | without_value(shared_second))
+    with_value = _count_values(all_first) + _count_values(all_second)
     line = ComparisonLine(
-        first.name,
-        metric,
-        unit_of(metric),
-        valued - 2 * in_both,
-        tuple(unlike),
+        task=first.name,
+        metric=metric,
+        unit=unit_of(metric),
+        unpaired=with_value - 2 * int(np.count_nonzero(in_both)),
+        unlike=tuple(unlike),
         unknown_prompts=not unlike and has_unknown_prompts(first.signatures[metric]),
     )
-    difference = compare_statistics(metric, here, there, first.table.codes[rows.here])
+    clusters = first.table.codes[rows.here]
+    difference = compare_statistics(metric, shared_first, shared_second, clusters)
     if difference is None:
         return replace(line, reason=_why_no_difference(first, second, metric, rows))
     detectable = None
@@ -165,10 +169,15 @@ def _compared_line(
         line,
         first=difference.first,
         second=difference.second,
-        pair=pair_of("first", "second", metric, (here, there), difference),
+        pair=pair_of("first", "second", metric, (shared_first, shared_second), difference),
         detectable=detectable,
         reason=difference.reason,
     )
+
+
+def _count_values(table: Array) -> int:
+    """The number of items with a value in a table of statistics."""
+    return int(np.count_nonzero(~without_value(table)))
 
 
 def _why_no_difference(first: Entry, second: Entry, metric: str, rows: SharedRows) -> str:

@@ -89,16 +89,18 @@ def parse_alert(text: str) -> AlertResponse:
         return _INVALID
     if reply == _EMPTY.filtered:
         return _EMPTY
-    if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
-        return _settled(reply[7:])
+    reason = reply.removeprefix("alert: ")
+    if reason != reply and _reason(reason) == reason:
+        return _settled(reason)
     unfenced = _PATTERNS["fence"].sub("", _states_named(labelled(reply)))
     bare_text = _states_named(plain_text(_PATTERNS["other_field"].sub("", unfenced)))
     lines = bare_text.split("\n")
     if all(_is_empty_answer(line.strip()) for line in lines):
         return _EMPTY
-    statements = alert_statements(lines) or alert_statements(
-        _PATTERNS["sentence_ends"].split(bare_text)
-    )
+    statements = alert_statements(lines)
+    if not statements:
+        sentences = _PATTERNS["sentence_ends"].split(bare_text)
+        statements = alert_statements(sentences)
     if not statements:
         return _INVALID
     states = _deciding_states(statements)
