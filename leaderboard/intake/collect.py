@@ -74,34 +74,44 @@ def collect(
     """
     everything = find_everything(paths)
     refused = _unread_paths(paths, everything)
-    runs = []
-    for run in everything.runs:
-        links = links_in(run.directory)
+    folders: list[RunFolder] = []
+    for folder in everything.runs:
+        links = links_in(folder.directory)
         if links:
-            name = name_below(run.directory, paths)
+            name = name_below(folder.directory, paths)
             refused.append(Refused(folder=name, reason=_links_reason(links)))
         else:
-            runs.append(run)
+            folders.append(folder)
+
     store = store or RunStore(None)
-    by_digest: dict[str, ScoredRun] = {}
-    progress(0, len(runs))
-    is_counted = _score_ahead(runs, store, progress)
-    for number, run in enumerate(runs, start=1):
-        scored = _scored_or_refused(run, store)
-        if isinstance(scored, Refused):
-            refused.append(scored)
+    runs: list[ScoredRun] = []
+    progress(0, len(folders))
+    is_counted = _score_ahead(folders, store, progress)
+    for number, folder in enumerate(folders, start=1):
+        outcome = _scored_or_refused(folder, store)
+        if isinstance(outcome, Refused):
+            refused.append(outcome)
         else:
-            same = by_digest.setdefault(scored.digest, scored)
-            # the same one for any order of paths
-            by_digest[scored.digest] = min(same, scored, key=lambda run: run.public.folder)
+            runs.append(outcome)
         if not is_counted:
-            progress(number, len(runs))
-    in_order = [by_digest[digest] for digest in sorted(by_digest)]
+            progress(number, len(folders))
+    return _distinct_runs(runs), _sorted_refusals(refused)
+
+
+def _distinct_runs(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
+    """The runs by content hash; of runs with the same content the one whose folder sorts first."""
+    by_digest: dict[str, ScoredRun] = {}
+    for run in sorted(runs, key=lambda run: run.public.folder):
+        by_digest.setdefault(run.digest, run)
+    return [by_digest[digest] for digest in sorted(by_digest)]
+
+
+def _sorted_refusals(refused: Sequence[Refused]) -> list[Refused]:
+    """The refusals by folder and reason, without what folders' names must not show."""
     refusals = []
     for refusal in refused:
         refusals.append(refusal.model_copy(update={"folder": shown(refusal.folder)}))
-    refusals.sort(key=lambda refusal: (refusal.folder, refusal.reason))
-    return in_order, refusals
+    return sorted(refusals, key=lambda refusal: (refusal.folder, refusal.reason))
 
 
 def _links_reason(links: Sequence[str]) -> str:

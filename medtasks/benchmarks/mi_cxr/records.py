@@ -142,6 +142,13 @@ def prepare_mi_cxr(
             "--references-only, which is enough for scoring)."
         )
     items, source = _read_rows(rows)
+    records = _records_of(items)
+    with Preparation("mi_cxr", out, **options) as place:
+        return place.finish(source, records, images or Path("media"))
+
+
+def _records_of(items: Sequence[SourceRow]) -> list[Record]:
+    """The records of the rows; refuses two rows of a family with the same q_id."""
     places: dict[str, Where] = {}
     records: list[Record] = []
     for item in items:
@@ -153,8 +160,7 @@ def prepare_mi_cxr(
             )
         places[record.sample_id] = item.where
         records.append(record)
-    with Preparation("mi_cxr", out, **options) as place:
-        return place.finish(source, records, images or Path("media"))
+    return records
 
 
 def _read_rows(places: Sequence[Path]) -> tuple[list[SourceRow], Source]:
