@@ -17,12 +17,11 @@ from medtasks.scoring.columns import Rows, without_value
 from medtasks.scoring.comparisons import compare_statistics
 from medtasks.stats.paired import PairedDifference
 
-from ..rank.comparability import ComparabilityGroups
+from ..rank.comparability import BlindTwin, ComparabilityGroups
 from ..schema.model_findings import TextOnly
 from ..schema.plot_data import BoardPlot
 from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from ..verify.entries import Entry
-from ..verify.scored_run import ScoredRun
 from .cells import FilledCell, cell_of
 from .floors import NO_FLOORS
 from .tables import made_table
@@ -121,10 +120,10 @@ def _gain_cells(
     for column in columns:
         gain_column = _gain_column(column)
         twins = groups.blind_twins(column.task, column.metric)
-        for model, (seeing, blind) in twins.items():
-            cell = _gain(benchmark, seeing, blind, column)
+        for model, twin in twins.items():
+            cell = _gain(benchmark, twin, column)
             if cell is not None:
-                runs = (seeing.public.key, blind.public.key)
+                runs = (twin.seeing.public.key, twin.blind.public.key)
                 cells.append(FilledCell(model, gain_column, cell, runs))
     return cells
 
@@ -146,11 +145,10 @@ def _gain_bars(name: str, title: str, columns: Sequence[BoardColumn]) -> BoardPl
     return BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
 
 
-def _gain(
-    benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn
-) -> Cell | None:
+def _gain(benchmark: Benchmark, twin: BlindTwin, column: BoardColumn) -> Cell | None:
     """A model's gain in a column; None if one of its runs has no score there."""
-    with_media, without_media = cell_of(seeing, column), cell_of(blind, column)
+    with_media = cell_of(twin.seeing, column)
+    without_media = cell_of(twin.blind, column)
     if with_media is None or without_media is None:
         return None
     incomplete = with_media.incomplete or without_media.incomplete
@@ -158,7 +156,7 @@ def _gain(
     reason = _missing_value(with_media, without_media)
     difference = None
     if not reason:
-        difference = _paired_difference(benchmark, seeing, blind, column)
+        difference = _paired_difference(benchmark, twin, column)
     if difference is None:
         return Cell(
             value=None,
@@ -187,19 +185,20 @@ def _missing_value(with_media: Cell, without_media: Cell) -> str:
 
 
 def _paired_difference(
-    benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn
+    benchmark: Benchmark, twin: BlindTwin, column: BoardColumn
 ) -> PairedDifference | None:
     """The difference of two runs on the items of a column; None if none has a value from both."""
-    first, second = seeing.entries[column.task], blind.entries[column.task]
+    seeing = twin.seeing.entries[column.task]
+    blind = twin.blind.entries[column.task]
     part = ""
     if column.breakdown == benchmark.scoring.parts and column.group is not None:
         part = column.group  # items are judged by parts
-    rows = _rows_in_group(first, column)
+    rows = _rows_in_group(seeing, column)
     return compare_statistics(
         column.metric,
-        first.statistics(column.metric, part)[rows],
-        second.statistics(column.metric, part)[rows],
-        first.table.codes[rows],
+        seeing.statistics(column.metric, part)[rows],
+        blind.statistics(column.metric, part)[rows],
+        seeing.table.codes[rows],
     )
 
 
@@ -213,16 +212,21 @@ def _rows_in_group(entry: Entry, column: BoardColumn) -> Rows:
 
 
 def _text_only(column: BoardColumn, groups: ComparabilityGroups) -> TextOnly | None:
-    """The items of a column that every blind run answers; None without a score per answer."""
+    """The items that every blind run answers, by a column's score.
+
+    None if this is not a mean over answers. Runs on other items than the first one's do not count.
+    """
     twins = groups.blind_twins(column.task, column.metric)
-    entries = {model: blind.entries[column.task] for model, (_, blind) in sorted(twins.items())}
+    entries: dict[str, Entry] = {}
+    for model, twin in sorted(twins.items()):
+        entries[model] = twin.blind.entries[column.task]
     items = next(iter(entries.values())).items
     statistics = {}
     for model, entry in entries.items():
         if entry.items == items:
             statistics[model] = entry.statistics(column.metric)
     tables = list(statistics.values())
-    if tables[0].shape[1] != 2:  # not a mean over answers
+    if tables[0].shape[1] != 2:
         return None
     has_value = np.array([~without_value(table) for table in tables])
     is_full = np.array([table[:, 0] == table[:, 1] for table in tables])

@@ -125,14 +125,15 @@ def _data_coverage(run: Submission) -> Iterator[SubmissionFinding]:
     enough = f"{run.required.coverage:.0%} or more"
     for name in run.scored.public.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
-        prepared, records = release_coverage(run.manifest, name)
-        is_small = not facts.mini and prepared < run.required.coverage * records
+        release = release_coverage(run.manifest, name)
+        least = run.required.coverage * release.records
+        is_small = not facts.mini and release.prepared < least
         if facts.mini or (is_small and is_miniature(name, facts)):
             if not run.required.demonstration:
                 yield run.problem("LB202", name, "miniature data", f"data.{name}.mini")
         elif is_small:
-            share = f"{prepared / records:.1%}"
-            observed = f"{prepared:,} of the release's {records:,} records ({share})"
+            records = f"{release.prepared:,} of the release's {release.records:,} records"
+            observed = f"{records} ({release.share:.1%})"
             yield run.problem("LB204", name, observed, f"data.{name}.coverage", expected=enough)
         else:
             yield from _few_items(run, name, enough)

@@ -167,17 +167,19 @@ def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     """The fields of documents that joining, breakdowns and pooled metrics read."""
     benchmark = load_spec(task).benchmark
     fields_read: set[str] = set()
-    views = []
+    sample_views = []
     for sample in samples:
         view = sample.view()
-        views.append(replace(view, document=_Watched(view.document, fields_read)))
+        sample_views.append(replace(view, document=_Watched(view.document, fields_read)))
     pooled = list(benchmark.scoring.pooled)
     if benchmark.scoring.errors is not None:
         pooled += [rate.name for rate in benchmark.scoring.errors.rates]
-    task_of = {view.sample_id: task for view in views}
+    task_of = {view.sample_id: task for view in sample_views}
     derived = derived_metrics(benchmark, task_of, pooled)
-    joined = with_derived(joined_items(benchmark, views), [derived]).items
-    for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
+    items = with_derived(joined_items(benchmark, sample_views), [derived]).items
+    item_views = [item.view for item in items]
+    # the samples of incomplete items are in no item
+    for view in (*sample_views, *item_views):
         for breakdown in benchmark.breakdowns.values():
             breakdown(view)
     return frozenset(fields_read)

@@ -41,6 +41,14 @@ class RunApart:
 
 
 @dataclass(frozen=True)
+class BlindTwin:
+    """Two runs of one model on the same items, asked the same with and without media."""
+
+    seeing: ScoredRun
+    blind: ScoredRun
+
+
+@dataclass(frozen=True)
 class ComparabilityGroup:
     """The comparable runs of one metric of one task or group, by model.
 
@@ -82,10 +90,10 @@ class ComparabilityGroups:
             self._groups[score] = _comparability_group(self._candidates(task, metric))
         return self._groups[score]
 
-    def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
-        """By ranked model, its run and its newest one without media, otherwise asked the same.
+    def blind_twins(self, task: str, metric: str) -> dict[str, BlindTwin]:
+        """The ranked run of each model that also ran without media, with that run, by model.
 
-        Both are on the same items.
+        Of several runs without media, the newest counts.
         """
         ranked = self.of(task, metric).ranked
         candidates = self._candidates(task, metric)
@@ -93,13 +101,13 @@ class ComparabilityGroups:
         for candidate in candidates:
             if ranked.get(candidate.model) is candidate.run:
                 seeing[candidate.model] = candidate
-        twins: dict[str, tuple[ScoredRun, ScoredRun]] = {}
+        twins: dict[str, BlindTwin] = {}
         for blind in candidates:  # oldest first
             twin = seeing.get(blind.model)
             if twin is None or not blind.counts or blind.items != twin.items:
                 continue
             if is_blind_twin(blind, twin):
-                twins[blind.model] = (twin.run, blind.run)
+                twins[blind.model] = BlindTwin(twin.run, blind.run)
         return twins
 
     def blind_runs(self, task: str, metric: str) -> list[ScoredRun]:

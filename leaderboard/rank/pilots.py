@@ -58,14 +58,15 @@ def paired_contributions(
     in_both = np.flatnonzero(~(without_value(first_table) | without_value(second_table)))
     codes = first_entry.table.codes[rows.here[in_both]]
     score = get_metric(metric).score
-    left, right = with_observations(
+    first_side, second_side = with_observations(
         clustered_score(first_table[in_both], codes, score),
         clustered_score(second_table[in_both], codes, score),
     )
-    weights = (left.weights + right.weights) / 2
-    middle = (left.sums + right.sums).sum(axis=0) / 2
-    half = (left.sums - right.sums) / 2
-    added = score(middle + half) - score(middle - half)
+    weights = (first_side.weights + second_side.weights) / 2
+    # the two runs with equal sums in all clusters but one: their difference is that cluster's
+    mean_total = (first_side.sums + second_side.sums).sum(axis=0) / 2
+    half_differences = (first_side.sums - second_side.sums) / 2
+    added = score(mean_total + half_differences) - score(mean_total - half_differences)
     return Contributions(_deviations(added, weights), _whole(weights))
 
 
@@ -106,31 +107,42 @@ def _are_verdicts(metric: str, values: Array) -> bool:
     return bool(np.isin(values, (0, 1)).all())
 
 
-def variance_components(sums: Array, sizes: Sizes) -> tuple[float, float]:
-    """``a`` and ``b`` of the variance ``a·m + b·m²`` of a cluster's sum over its m items.
+@dataclass(frozen=True)
+class VarianceComponents:
+    """The variance of a cluster's sum over its m items, ``within·m + between·m²``."""
 
-    Neither is below 0. They are from a regression of the squared sums, weighted by their precision,
-    so that large clusters do not decide alone. Clusters of one size cannot tell the two apart; then
-    they have a correlation of 0.1.
+    within: float
+    between: float
+
+
+def variance_components(sums: Array, sizes: Sizes) -> VarianceComponents:
+    """The components of the variance of clusters' sums, neither of which is below 0.
+
+    They are from a regression of the squared sums, weighted by their precision, so that large
+    clusters do not decide alone. Clusters of one size cannot tell the two apart; then they have a
+    correlation of 0.1.
     """
     sizes = sizes.astype(np.float64)
     squares = sums**2 * len(sums) / (len(sums) - 1)
-    within, between = float(squares.sum() / sizes.sum()), 0.0
+    within = float(squares.sum() / sizes.sum())
+    between = 0.0
     if len(np.unique(sizes)) == 1:
         between = within / (9 + float(sizes[0]))
-        return 9 * between, between
+        return VarianceComponents(9 * between, between)
+    design = np.column_stack([sizes, sizes**2])
     for _ in range(ROUNDS):
-        weights = 1 / np.maximum(within * sizes + between * sizes**2, 1e-300) ** 2
-        design = np.column_stack([sizes, sizes**2])
-        left, right = design.T @ (design * weights[:, None]), design.T @ (squares * weights)
-        within, between = (float(part) for part in np.linalg.lstsq(left, right, rcond=None)[0])
+        variances = np.maximum(within * sizes + between * sizes**2, 1e-300)
+        weights = 1 / variances**2
+        normal_matrix = design.T @ (design * weights[:, None])
+        solution = np.linalg.lstsq(normal_matrix, design.T @ (squares * weights), rcond=None)[0]
+        within, between = (float(component) for component in solution)
         if between < 0:
             between = 0.0
             within = float((weights * squares * sizes).sum() / (weights * sizes**2).sum())
         elif within < 0:
             within = 0.0
             between = float((weights * squares * sizes**2).sum() / (weights * sizes**4).sum())
-    return within, between
+    return VarianceComponents(within, between)
 
 
 def intraclass_correlation(right: Array, sizes: Sizes) -> float:

@@ -94,7 +94,9 @@ def basis_of_score(clusters: Contributions) -> Basis:
 def _measured(clusters: Contributions, models: int, words: str) -> Basis:
     """The spread of the clusters' contributions, for a number of independent ``models``."""
     sums = clusters.deviations * clusters.sizes.sum()
-    within, between = variance_components(sums, clusters.sizes)
+    components = variance_components(sums, clusters.sizes)
+    within = components.within
+    between = components.between
     spread = np.sqrt(within * clusters.sizes + between * clusters.sizes.astype(np.float64) ** 2)
     residuals = sums / spread
     residuals /= math.sqrt(float((residuals**2).mean()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.manifest import RunManifest
 from medtasks.scoring.scores import COVERAGE, MetricScore
@@ -9,10 +11,22 @@ from medtasks.scoring.scores import COVERAGE, MetricScore
 from .entries import Entry
 
 
-def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
-    """The number of prepared records, and the number in the release.
+@dataclass(frozen=True)
+class ReleaseCoverage:
+    """How many of a release's ``records`` are ``prepared``."""
 
-    They are those of the run's tasks if the data count records by task. If the source had fewer
+    prepared: int
+    records: int
+
+    @property
+    def share(self) -> float:
+        return self.prepared / self.records
+
+
+def release_coverage(manifest: RunManifest, benchmark: str) -> ReleaseCoverage:
+    """How much of a benchmark's release is prepared, as the run's manifest states.
+
+    If the data count records by task, only those of the run's tasks count. If the source had fewer
     records than were published, whatever it counted, all prepared records are compared with the
     published number, which says nothing about tasks whose rows it does not count
     (`RecordCounts.apart`).
@@ -20,18 +34,18 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     facts = manifest.data[benchmark]
     published = _published_rows(manifest, benchmark)
     excluded = sum(facts.excluded.values())
-    source = sum(entry.records for entry in facts.coverage) or facts.records
-    if not facts.mini and source + excluded < published:
-        return facts.records, published
+    in_source = sum(entry.records for entry in facts.coverage) or facts.records
+    if not facts.mini and in_source + excluded < published:
+        return ReleaseCoverage(facts.records, published)
     if not facts.coverage:
-        return facts.records, facts.records + excluded
+        return ReleaseCoverage(facts.records, facts.records + excluded)
     prepared = records = 0
     for entry in facts.coverage:
         task = manifest.tasks.get(entry.task)
         if task is not None and task.benchmark == benchmark:
             prepared += entry.prepared
             records += entry.records
-    return prepared, records
+    return ReleaseCoverage(prepared, records)
 
 
 def _published_rows(manifest: RunManifest, benchmark: str) -> int:

@@ -69,11 +69,11 @@ def _data_notes(manifest: RunManifest) -> Iterator[str]:
 
 def coverage_note(manifest: RunManifest, benchmark: str) -> str | None:
     """The share of a release's records that were prepared; None if all were."""
-    prepared, records = release_coverage(manifest, benchmark)
-    if prepared >= records:
+    release = release_coverage(manifest, benchmark)
+    if release.prepared >= release.records:
         return None
-    share = f"{prepared / records:.0%}"
-    return f"{benchmark}: coverage {share} ({prepared:,} of the release's {records:,} records)"
+    records = f"{release.prepared:,} of the release's {release.records:,} records"
+    return f"{benchmark}: coverage {release.share:.0%} ({records})"
 
 
 def _asked_notes(manifest: RunManifest) -> Iterator[str]:
