@@ -103,6 +103,7 @@ def group_letters(ranking: Ranking, model: str) -> str:
     """The letters of the model's groups in a ranking; empty if it is not ranked.
 
     >>> from types import SimpleNamespace
+    >>> from medtasks.leaderboard.schema.model_rankings import Ranked
     >>> place = Ranked(model="m", rank=1, best=1, worst=2, letters=("a", "b"))
     >>> group_letters(SimpleNamespace(ranked=[place]), "m")
     'ab'
