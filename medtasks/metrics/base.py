@@ -22,6 +22,10 @@ from medtasks.metrics.facts import NO_FACTS
 Array: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 """Texts, (prediction, reference) each."""
+SMALL_TABLE = 2**16
+"""The most statistics of which copies cost little memory, so that all columns are computed at
+once.
+"""
 
 
 class MetricUnavailableError(MedtasksError):
@@ -158,14 +162,18 @@ def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
     next; none is empty.
 
     Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by
-    segment. One column at a time: the tables of large runs have hundreds of megabytes.
+    segment. Of large tables, one column at a time: they have hundreds of megabytes.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
-    sums = np.zeros((len(begins), statistics.shape[1]))
     if not len(begins):
-        return sums
-    spans = list(zip(begins.tolist(), [*begins[1:].tolist(), len(statistics)], strict=True))
-    for place, whole in enumerate(whole_columns(statistics)):
+        return np.zeros((0, statistics.shape[1]))
+    is_whole = whole_columns(statistics)
+    if statistics.size <= SMALL_TABLE and is_whole.all():
+        return np.asarray(np.add.reduceat(statistics, begins))
+    ends = np.append(begins[1:], len(statistics))
+    spans = list(zip(begins.tolist(), ends.tolist(), strict=True))
+    sums = np.zeros((len(begins), statistics.shape[1]))
+    for place, whole in enumerate(is_whole):
         column = np.ascontiguousarray(statistics[:, place])
         if whole:
             sums[:, place] = np.add.reduceat(column, begins)
@@ -173,6 +181,17 @@ def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
             values = column.tolist()
             sums[:, place] = [math.fsum(values[begin:end]) for begin, end in spans]
     return sums
+
+
+def segment_begins(codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """The first row of each run of equal ``codes``, for `segment_sums`.
+
+    >>> segment_begins(np.array([0, 0, 3, 3, 3, 4])).tolist()
+    [0, 2, 5]
+    """
+    is_first = np.ones(len(codes), dtype=np.bool_)
+    np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
 
 
 def check_finite(statistics: Array) -> None:
@@ -189,9 +208,14 @@ def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
     """Which columns of ``(n, width)`` have whole numbers whose sums are exact in any order (below
     2**53).
     """
+    if statistics.size <= SMALL_TABLE:
+        return _has_exact_sums(statistics)
     columns = map(np.ascontiguousarray, statistics.T)
-    exact = []
-    for column in columns:
-        is_whole = (column == np.floor(column)).all()
-        exact.append(np.abs(column).max(initial=0.0) * len(column) < 2**53 and is_whole)
-    return np.array(exact, dtype=np.bool_)
+    return np.array([_has_exact_sums(column) for column in columns], dtype=np.bool_)
+
+
+def _has_exact_sums(values: Array) -> npt.NDArray[np.bool_]:
+    """Whether the values ``(n, ...)`` are whole numbers whose sums ``(...)`` are below 2**53."""
+    is_whole = (values == np.floor(values)).all(axis=0)
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    return np.asarray(is_whole & (largest * len(values) < 2**53))

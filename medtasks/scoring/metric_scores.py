@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.core.errors import MedtasksError
-from medtasks.metrics.base import Array, Metric, check_finite, segment_sums, totals
+from medtasks.metrics.base import Array, Metric, check_finite, segment_begins, segment_sums, totals
 from medtasks.metrics.registry import bounds_of
 from medtasks.scoring.columns import ItemState, MetricColumn, Rows
 from medtasks.scoring.scores import MetricScore, Repeats
@@ -37,11 +37,12 @@ class Coverage:
     @classmethod
     def of(cls, column: MetricColumn) -> Coverage:
         """The coverage of the metric's values in ``column``."""
-        state = column.state[column.applies]
-        items = len(state)
-        answered = items - int(np.count_nonzero(state == ItemState.FAILED))
-        awaiting = int(np.count_nonzero(state == ItemState.AWAITING))
-        pending = awaiting + int(np.count_nonzero(state == ItemState.PENDING))
+        states = column.state[column.applies]
+        counts = np.bincount(states, minlength=len(ItemState)).tolist()
+        items = len(states)
+        answered = items - counts[ItemState.FAILED]
+        awaiting = counts[ItemState.AWAITING]
+        pending = awaiting + counts[ItemState.PENDING]
         known_items = int(np.count_nonzero(column.known & column.applies))
         return cls(
             items=items,
@@ -168,7 +169,7 @@ def _known_items(column: MetricColumn, clusters: Rows) -> ClusteredItems:
     if not is_known.all():
         statistics, clusters = statistics[is_known], clusters[is_known]
     check_finite(statistics)
-    begins = np.flatnonzero(np.diff(clusters, prepend=-1))
+    begins = segment_begins(clusters)
     return ClusteredItems(statistics, begins, segment_sums(statistics, begins))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.core.errors import UsageError
-from medtasks.metrics.base import Array, check_finite, segment_sums, whole_columns
+from medtasks.metrics.base import Array, check_finite, segment_begins, segment_sums, whole_columns
 
 BLOCK = 2**20
 """Drawn counts in memory at a time."""
@@ -42,7 +42,7 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
     """
     statistics, codes = cluster_codes(statistics, clusters)
     order = np.argsort(codes, kind="stable")
-    return segment_sums(statistics[order], np.flatnonzero(np.diff(codes[order], prepend=-1)))
+    return segment_sums(statistics[order], segment_begins(codes[order]))
 
 
 def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:

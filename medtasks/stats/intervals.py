@@ -14,12 +14,13 @@ docs/statistics.md explains both methods, and has how often they hold the true s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
 from medtasks.core.text import counted
-from medtasks.metrics.base import Array, segment_sums
+from medtasks.metrics.base import Array, segment_begins, segment_sums
 from medtasks.stats.bootstrap import Clusters, Rows, Score, cluster_codes
 from medtasks.stats.proportions import ROUNDING, jackknife_variance, share_ends, student
 
@@ -67,7 +68,7 @@ class ClusteredItems:
         statistics, codes = cluster_codes(statistics, clusters)
         order = np.argsort(codes, kind="stable")
         ordered = statistics[order]
-        begins = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        begins = segment_begins(codes[order])
         return cls(ordered, begins, segment_sums(ordered, begins))
 
     @property
@@ -77,10 +78,10 @@ class ClusteredItems:
             return self
         used = np.flatnonzero(self.statistics[:, 1])
         cluster = np.repeat(np.arange(len(self.begins)), self.sizes)[used]
-        begins = np.flatnonzero(np.diff(cluster, prepend=-1))
+        begins = segment_begins(cluster)
         return ClusteredItems(self.statistics[used], begins, self.sums[cluster[begins]])
 
-    @property
+    @cached_property
     def sizes(self) -> Rows:
         """Number of items ``(clusters,)`` in each cluster."""
         return np.diff(self.begins, append=len(self.statistics))
