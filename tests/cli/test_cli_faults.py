@@ -73,10 +73,10 @@ def predictions(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])
-@pytest.mark.parametrize("command", ["list", "nonsense"])
+@pytest.mark.parametrize("command", ["path", "nonsense"])
 def test_closed_streams_are_no_traceback(command: str, closed: str) -> None:
     done = without_output(command, closed=closed)
-    assert done.returncode == (0 if command == "list" else 2)
+    assert done.returncode == (0 if command == "path" else 2)
     assert "Traceback" not in done.stdout + done.stderr
     assert "Exception ignored" not in done.stdout + done.stderr
 
@@ -96,7 +96,7 @@ def test_a_reader_that_has_seen_enough_ends_the_command_silently(arguments: list
 def test_output_to_a_full_disk_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "medtasks", "list"],
+            [sys.executable, "-m", "medtasks", "path"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

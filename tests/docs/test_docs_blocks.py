@@ -21,11 +21,22 @@ WITH_SHELL = [
 ]
 
 
+WITH_RUNS = {"python.md"}
+"""Pages whose Python blocks evaluate, compare and draw whole runs, as shell blocks do."""
+
+
 def name(path: Path) -> str:
     return path.name
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.name in WITH_RUNS else ())
+        for path in PAGES
+    ],
+    ids=name,
+)
 def test_python_blocks_run(path: Path) -> None:
     page = read(path)
     for example in page:

@@ -78,6 +78,7 @@ def test_a_constant_letter_scores_its_share(output: Path) -> None:
         assert value(constant, task) == pytest.approx(gold(task)["A"] / gold(task).total()), task
 
 
+@pytest.mark.slow
 def test_guessing_lies_in_its_binomial_interval(output: Path) -> None:
     uniform = baseline("uniform,seed=1", LETTERS, output / "uniform")
     for task in (*TRACKS, "mi_cxr", "med_cmr_mcq"):

@@ -77,6 +77,7 @@ def test_the_first_valid_verdict_stays_and_put_says_whether_it_wrote(path: Path)
         assert store.get("k")[0].answer == "repaired"
 
 
+@pytest.mark.slow
 def test_several_processes_write_one_store(path: Path) -> None:
     writers = [
         writer(path, name, 60) for name in ("a", "b", "c")

@@ -430,6 +430,7 @@ def test_a_judge_that_can_see_is_shown_the_images_even_of_a_blind_run(
             )
 
 
+@pytest.mark.slow
 def test_judges_are_asked_with_the_references_of_the_data(kvasir: Path, tmp_path: Path) -> None:
     """Whatever the directory claims; and what it claims of other scores is not kept as if it were
     scored here.

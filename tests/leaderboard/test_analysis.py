@@ -280,6 +280,7 @@ def test_a_comparison(runs: medtasks.Runs) -> None:
         assert all(f"<td>{cell}</td>" in found._repr_html_() for cell in row if cell)
 
 
+@pytest.mark.slow
 def test_a_plan(runs: medtasks.Runs) -> None:
     found = medtasks.plan("mi_cxr", pilots=[runs[1]], difference=5)
     printed = json.loads(

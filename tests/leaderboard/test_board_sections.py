@@ -165,6 +165,7 @@ def test_a_plain_layout_shows_variants_of_tasks_below_the_headline() -> None:
     assert {(task, metric) for task, metrics in variants.items() for metric in metrics} <= shown
 
 
+@pytest.mark.slow
 def test_rotations_are_in_a_table_a_figure_latex_and_json(
     published: Callable[[str], Published],
 ) -> None:

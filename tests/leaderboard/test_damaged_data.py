@@ -122,6 +122,7 @@ runpy.run_module("medtasks", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_data_that_cannot_be_written_for_want_of_space_stop_a_board(
     new_python: Any, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     assert "mi_cxr: its source is not a dataset on the hub" in str(refused)
 
 
+@pytest.mark.slow
 def test_runs_that_may_not_be_published_are_refused(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +312,7 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
         assert predictions == {name: sample.responses[0] for name, sample in ours.items()}
 
 
+@pytest.mark.slow
 def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
     for out, said in ((tmp_path / "logs", "no result directory"), (tmp_path, "exists already")):

@@ -235,6 +235,7 @@ def test_miniature_runs_are_verified_wherever_they_are_checked(
     assert check(honest).findings == ()
 
 
+@pytest.mark.slow
 def test_a_frame_cap_is_no_forgery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTASKS_MAX_FRAMES", "2")
     folder = run_tasks("medtasks_baseline", "policy=uniform", ["medstreambench_present"], tmp_path)
