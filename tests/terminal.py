@@ -60,7 +60,7 @@ class Terminal:
 
     def ends(self) -> int:
         """The exit code, once the command has ended."""
-        code = self.process.wait(timeout=600)
+        code = self.process.wait(timeout=300)
         self._reader.join()
         return code
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -10,7 +11,15 @@ def can_ask() -> bool:
     for stream in (sys.stdin, sys.stderr):
         if stream is None or stream.closed or not stream.isatty():
             return False
-    return True
+    return not _is_in_background()
+
+
+def _is_in_background() -> bool:
+    """Whether the shell runs the command in the background, where reading would stop it."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp()
+    except OSError:  # a launcher started the process in a session of its own
+        return False
 
 
 def is_agreed(question: str) -> bool:

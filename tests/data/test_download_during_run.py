@@ -92,8 +92,8 @@ class Machine:
         _, errors = process.communicate()
         return process.returncode, errors
 
-    def on_terminal(self, *benchmarks: str, **settings: str) -> Terminal:
-        command = [sys.executable, "-c", PROVIDE, *benchmarks]
+    def on_terminal(self, *benchmarks: str, code: str = PROVIDE, **settings: str) -> Terminal:
+        command = [sys.executable, "-c", code, *benchmarks]
         return Terminal(command, {**self.environment, **settings}, self.folder)
 
     def manifest(self, benchmark: str = KVASIR) -> dict[str, Any]:
@@ -252,6 +252,27 @@ def test_no_question_is_asked_if_the_answer_is_known(machine: Machine, hub: Stub
     with machine.on_terminal(KVASIR, MEDTASKS_DOWNLOAD="maybe") as terminal:
         assert terminal.ends() == 1
         assert "MEDTASKS_DOWNLOAD is 'maybe', expected yes" in terminal.text
+    assert hub.asked == []
+
+
+IN_BACKGROUND = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os.setpgid(0, 0)
+"""
+"""As a shell starts a command with `&`."""
+
+
+@pytest.mark.slow
+def test_a_command_in_the_background_is_not_stopped_by_a_question(
+    machine: Machine, hub: StubHub
+) -> None:
+    with machine.on_terminal(KVASIR, code=IN_BACKGROUND + PROVIDE) as terminal:
+        assert terminal.ends() == 1
+        assert "or set MEDTASKS_DOWNLOAD=yes, and the run downloads" in terminal.text
     assert hub.asked == []
 
 
