@@ -38,18 +38,13 @@ def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
     return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
 
 
-def tables_of(
-    notes: Mapping[str, str], *tables: LayoutTable | tuple[str, str, tuple[Column, ...]]
-) -> tuple[LayoutTable, ...]:
-    """Tables by name, title and columns, with their ``notes`` by name; whole tables stay."""
-    whole: list[LayoutTable] = []
+def with_notes(notes: Mapping[str, str], *tables: LayoutTable) -> tuple[LayoutTable, ...]:
+    """The tables, with the ``notes`` on them by name; tables with a note of their own keep it."""
+    noted: list[LayoutTable] = []
     for table in tables:
-        if isinstance(table, LayoutTable):
-            whole.append(table)
-        else:
-            name, title, columns = table
-            whole.append(LayoutTable(name, title, columns, notes.get(name, "")))
-    return tuple(whole)
+        note = table.note or notes.get(table.name, "")
+        noted.append(replace(table, note=note))
+    return tuple(noted)
 
 
 def prompt_sensitivity(

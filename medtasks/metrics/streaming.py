@@ -172,8 +172,9 @@ def timed_scores(stream: Stream) -> dict[str, float | None]:
 
 
 def _scores_if_never_due(responded: float | None) -> dict[str, float | None]:
-    """The scores of an item that never becomes answerable, first responded to at this time, if at
-    all.
+    """The scores of an item that never becomes answerable.
+
+    ``responded`` is the time of the first positive response, None without any.
     """
     silence = float(responded is None)
     return {
@@ -187,7 +188,10 @@ def _scores_if_never_due(responded: float | None) -> dict[str, float | None]:
 
 
 def _scores_if_due(stream: Stream, due: float, responded: float | None) -> dict[str, float | None]:
-    """The scores of an item with an expected time, first responded to at this time, if at all."""
+    """The scores of an item that becomes answerable at ``due``.
+
+    ``responded`` is the time of the first positive response, None without any.
+    """
     scores = {
         "responsiveness": 0.0,
         "responsiveness_stream_length": 0.0,

@@ -13,8 +13,8 @@ from medtasks.benchmarks.layout_parts import (
     kinds_of_error,
     prompt_sensitivity,
     scores,
-    tables_of,
     tasks,
+    with_notes,
 )
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
@@ -129,17 +129,19 @@ def _class_plots() -> Iterator[Plot]:
 KVASIR_VQA_X1 = BoardLayout(
     benchmark=_KVASIR,
     headline=scores(_KVASIR, _HEADLINE),
-    tables=tables_of(
+    tables=with_notes(
         _NOTES,
-        ("text", "Text metrics", scores(_KVASIR, _TEXT)),
-        ("levels", "By complexity level", tuple(_level_columns())),
+        LayoutTable("text", "Text metrics", scores(_KVASIR, _TEXT)),
+        LayoutTable("levels", "By complexity level", tuple(_level_columns())),
         *_class_tables(),
         _ERRORS,
-        ("errors-by-finding", "Kinds of error by finding", tuple(_finding_columns())),
-        ("transformed", "Original and transformed images", _BOTH_TRACKS),
-        ("mixed", "Mixed images", scores("kvasir_vqa_x1_mixed", _EVERY)),
+        LayoutTable("errors-by-finding", "Kinds of error by finding", tuple(_finding_columns())),
+        LayoutTable("transformed", "Original and transformed images", _BOTH_TRACKS),
+        LayoutTable("mixed", "Mixed images", scores("kvasir_vqa_x1_mixed", _EVERY)),
         _PARAPHRASED,
-        ("medico2025", "Medico 2025 public subset", scores(f"{_KVASIR}_medico2025", _SHARES)),
+        LayoutTable(
+            "medico2025", "Medico 2025 public subset", scores(f"{_KVASIR}_medico2025", _SHARES)
+        ),
     ),
     plots=(
         *_class_plots(),

@@ -11,8 +11,8 @@ from medtasks.benchmarks.layout_parts import (
     option_order,
     prompt_sensitivity,
     scores,
-    tables_of,
     tasks,
+    with_notes,
 )
 from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
@@ -94,15 +94,17 @@ def _breakdown_plots() -> Iterator[Plot]:
 MED_CMR = BoardLayout(
     benchmark="med_cmr",
     headline=(*_MCQ_WHOLE, *_OPEN_WHOLE),
-    tables=tables_of(
+    tables=with_notes(
         _NOTES,
-        ("mcq", "Multiple choice by dimension", (*_MCQ_AXES, *_MCQ_WHOLE)),
-        ("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
-        ("open-aspects", "Open-ended by aspect", scores(_OPEN, _ASPECTS)),
-        ("medreason", "Open-ended under the MedReason rubric", scores(_OPEN, _MEDREASON)),
+        LayoutTable("mcq", "Multiple choice by dimension", (*_MCQ_AXES, *_MCQ_WHOLE)),
+        LayoutTable("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
+        LayoutTable("open-aspects", "Open-ended by aspect", scores(_OPEN, _ASPECTS)),
+        LayoutTable(
+            "medreason", "Open-ended under the MedReason rubric", scores(_OPEN, _MEDREASON)
+        ),
         *_BREAKDOWN_TABLES,
         _ERRORS,
-        ("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
+        LayoutTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
         _PARAPHRASED,
     ),

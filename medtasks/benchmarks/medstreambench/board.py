@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from medtasks.benchmarks.layout_parts import (
     HARMS,
     groups,
@@ -9,10 +11,10 @@ from medtasks.benchmarks.layout_parts import (
     option_order,
     prompt_sensitivity,
     scores,
-    tables_of,
     tasks,
+    with_notes,
 )
-from medtasks.catalog.board_layout import BoardLayout, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _STREAM = "medstreambench"
 _FUTURE, _PROACTIVE = f"{_STREAM}_future_streaming", f"{_STREAM}_proactive"
@@ -93,29 +95,38 @@ _NOTES = {
     "positive values are late.",
 }
 
+
+def _content_tables() -> Iterator[LayoutTable]:
+    """The content scores by organ group and by dataset."""
+    for metric, (suffix, title) in _CONTENTS.items():
+        organs = groups(_STREAM, metric, "organ_group")
+        datasets = groups(_STREAM, metric, "dataset")
+        yield LayoutTable(f"organ{suffix}", f"{title} by organ group", organs)
+        yield LayoutTable(f"dataset{suffix}", f"{title} by dataset", datasets)
+
+
 MEDSTREAMBENCH = BoardLayout(
     benchmark=_STREAM,
     headline=(
         *(Column(_STREAM, "overall", "Overall"), _TABLE4),
         *scores(_STREAM, {**_BEHAVIOUR, "content_closed": "Closed content"}),
     ),
-    tables=tables_of(
+    tables=with_notes(
         _NOTES,
-        ("modes", "By temporal mode", (*_MODES, _TABLE4)),
-        ("laws", "What depends on our reading of the paper", _LAWS),
-        ("mode-overall", "Overall by temporal mode", _BY_MODE),
-        ("content", "Content by kind of question", scores(_STREAM, _CONTENT)),
-        ("timing", "Timing of streaming items", (*scores(_STREAM, _TIMING), *_TIMING_BY_TASK)),
-        _ERRORS,
-        *(
-            (f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
-            for metric, (suffix, title) in _CONTENTS.items()
-            for breakdown, part, label in (
-                ("organ_group", "organ", "organ group"),
-                ("dataset", "dataset", "dataset"),
-            )
+        LayoutTable("modes", "By temporal mode", (*_MODES, _TABLE4)),
+        LayoutTable("laws", "What depends on our reading of the paper", _LAWS),
+        LayoutTable("mode-overall", "Overall by temporal mode", _BY_MODE),
+        LayoutTable("content", "Content by kind of question", scores(_STREAM, _CONTENT)),
+        LayoutTable(
+            "timing", "Timing of streaming items", (*scores(_STREAM, _TIMING), *_TIMING_BY_TASK)
         ),
-        ("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
+        _ERRORS,
+        *_content_tables(),
+        LayoutTable(
+            "label-source",
+            "Content by source of labels",
+            groups(_STREAM, "content", "label_source"),
+        ),
         _ROTATED,
         _PARAPHRASED,
     ),

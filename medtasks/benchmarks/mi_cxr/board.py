@@ -11,11 +11,11 @@ from medtasks.benchmarks.layout_parts import (
     option_order,
     prompt_sensitivity,
     scores,
-    tables_of,
     tasks,
+    with_notes,
 )
 from medtasks.benchmarks.mi_cxr.error_kinds import ERRORS, FAILURES
-from medtasks.catalog.board_layout import BoardLayout, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -108,30 +108,32 @@ _NOTES = {
     "report": "GTS rows whose correct option is the null option have no reference and are "
     "excluded.",
 }
+
+
+def _subtype_tables() -> Iterator[LayoutTable]:
+    """The scores by subtype under each way of prompting."""
+    for name, label in _PROMPTED.items():
+        columns = _prompted({_CXR: "Overall", **_SUBTYPES}, name)
+        yield LayoutTable(f"subtypes-{name}", f"By subtype, {label}", columns)
+
+
 MI_CXR = BoardLayout(
     benchmark=_CXR,
     headline=_DIRECT,
-    tables=tables_of(
+    tables=with_notes(
         _NOTES,
-        ("subtypes", "By subtype", _BY_SUBTYPE),
-        ("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
-        ("stage-wise", "Direct and stage-wise", _BY_STAGES),
-        ("prompting", "Prompting variants", (*_PLAIN, *_BY_PROMPT)),
-        *(
-            (
-                f"subtypes-{name}",
-                f"By subtype, {label}",
-                _prompted({_CXR: "Overall", **_SUBTYPES}, name),
-            )
-            for name, label in _PROMPTED.items()
-        ),
+        LayoutTable("subtypes", "By subtype", _BY_SUBTYPE),
+        LayoutTable("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
+        LayoutTable("stage-wise", "Direct and stage-wise", _BY_STAGES),
+        LayoutTable("prompting", "Prompting variants", (*_PLAIN, *_BY_PROMPT)),
+        *_subtype_tables(),
         _ERRORS,
-        ("reasoning-failures", "Reasoning failures", (*_FAILED, *_failures_by_family())),
+        LayoutTable("reasoning-failures", "Reasoning failures", (*_FAILED, *_failures_by_family())),
         _ROTATED,
         _PARAPHRASED,
-        ("right-letters", "By correct letter", groups(_CXR, "accuracy", "gold_option")),
-        ("null-option", "Null option", _NULL),
-        ("report", "Interval summaries in free text", _TEXT),
+        LayoutTable("right-letters", "By correct letter", groups(_CXR, "accuracy", "gold_option")),
+        LayoutTable("null-option", "Null option", _NULL),
+        LayoutTable("report", "Interval summaries in free text", _TEXT),
     ),
     plots=(
         Plot("families", "Accuracy by family", "bars", _DIRECT, chance=True),

@@ -74,6 +74,7 @@ def _change_errors(
         wrong = selected not in (target, NULL_OPTION)
         return {"missed_change_rate": missed, "wrong_change_rate": wrong}
     first, last = intervals[target]
+    # without an interval, the selected option is not off by any number of visits
     selected_first, selected_last = intervals.get(selected or "", intervals[target])
     visits_off = max(abs(selected_first - first), abs(selected_last - last))
     return {
