@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -43,19 +44,17 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path = _lock_file(target)
-    # a soft lock outlives a killed process
-    lock = FileLock(path, blocking=False, fallback_to_soft=False)
+    # without locks, versions of filelock take a soft one, which outlives a killed process
+    if not _has_locks(path.parent):
+        yield
+        return
+    lock = FileLock(path, blocking=False)
     try:
         lock.acquire()
     except Timeout as error:
         holder = _holder(path)
         message = f"{target}: is being {doing} by {holder}; wait for it{otherwise}."
         raise LockedError(message, holder) from error
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-        yield
-        return
     try:
         since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         holder = f"process {os.getpid()} on {socket.gethostname()} since {since}"
@@ -99,6 +98,16 @@ def is_held(target: Path) -> bool:
     except OSError:  # it is held, or the file system has no locks
         return True
     return False
+
+
+def _has_locks(directory: Path) -> bool:
+    """Whether the file system of ``directory`` has locks, tried on a file that nobody else sees."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno not in _NO_LOCKS
+    return True
 
 
 def _lock_file(target: Path) -> Path:

@@ -131,10 +131,9 @@ class _MedCmrRow(ReleaseRow):
     organ_system: Stripped = Field("", validation_alias="organ system")
 
 
-_Letter = Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)]
 _MCQ_FIELDS: dict[str, Any] = {
-    "answer": (_Letter, ...),
-    **dict.fromkeys(OPTIONS, (Text, ...)),
+    "answer": Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)],
+    **dict.fromkeys(OPTIONS, Text),
     **dict.fromkeys("FGHIJ", (None, None)),
 }
 _MedCmrMcqRow = create_model("_MedCmrMcqRow", __base__=_MedCmrRow, **_MCQ_FIELDS)
