@@ -29,6 +29,8 @@ class JudgeOpenAI(AsyncOpenAI):
             "Accept": "application/json",
             "Content-Type": "application/json",
             "User-Agent": self.user_agent,
+            # newer versions add them themselves
+            **self.auth_headers,
         }
 
 
