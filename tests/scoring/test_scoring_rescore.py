@@ -157,7 +157,9 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     ]
 
 
-@pytest.mark.parametrize("tasks", [FEW, ["medstreambench", "med_cmr"]])
+@pytest.mark.parametrize(
+    "tasks", [FEW, pytest.param(["medstreambench", "med_cmr"], marks=pytest.mark.slow)]
+)
 def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path) -> None:
     with using(cache=tmp_path / "cache"):
         folder = run_tasks("medtasks_baseline", GUESS, tasks, tmp_path / "run")

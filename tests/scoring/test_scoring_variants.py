@@ -632,13 +632,14 @@ def test_one_cluster_has_no_spread_and_says_so() -> None:
 # --- a run: group, comparison with the plain task, rescoring, strip ---
 
 OPEN_ANSWERS = pytest.param(("kvasir_vqa_x1_prompts",), marks=pytest.mark.slow)
+PROMPTS = pytest.param(("mi_cxr", "mi_cxr_prompts"), marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
     "groups",
     [
         ("mi_cxr", "mi_cxr_circular"),
-        ("mi_cxr", "mi_cxr_prompts"),
+        PROMPTS,
         ("medstreambench_prompts",),
         OPEN_ANSWERS,
     ],
