@@ -173,12 +173,13 @@ def pilot_margin(residuals: Array) -> float:
     At the difference that the true spread needs for a power of 0.8, the power is a concave function
     of the spread, so with an estimate it is 0.8 less ``0.92 cv²`` on average (the second term of
     its Taylor series); ``1 + 1.17 cv²`` times the difference makes up for it. ``cv²`` is the
-    squared relative error of a standard deviation, a quarter of that of the variance, from the
-    standardized ``residuals``.
+    squared relative error of a standard deviation, a quarter of that of the variance. Both are
+    estimated from the standardized ``residuals``.
     """
     squares = residuals**2
-    of_variance = float((squares**2).sum() / squares.sum() ** 2) - 1 / len(squares)
-    return 1 + 1.17 * of_variance / 4
+    relative_error_of_variance = float((squares**2).sum() / squares.sum() ** 2) - 1 / len(squares)
+    relative_error_of_deviation = relative_error_of_variance / 4
+    return 1 + 1.17 * relative_error_of_deviation
 
 
 def _left_out(score: ClusteredScore) -> Array:

@@ -210,7 +210,9 @@ class Sample(Compact):
         return Value()
 
     def _missing_value(self, metric: str) -> Value:
-        """The value of one metric of a failed sample: the range in which it would be."""
+        """The value of one metric of a sample without a response: the range in which the metric
+        would be with one, marked as failed where no statistics are known.
+        """
         value = self.judged[metric].value if metric in self.judged else Value()
         low, high = self.limits.get(metric, (value.low, value.high))
         parts = {}
