@@ -177,9 +177,9 @@ def pilot_margin(residuals: Array) -> float:
     estimated from the standardized ``residuals``.
     """
     squares = residuals**2
-    relative_error_of_variance = float((squares**2).sum() / squares.sum() ** 2) - 1 / len(squares)
-    relative_error_of_deviation = relative_error_of_variance / 4
-    return 1 + 1.17 * relative_error_of_deviation
+    squared_error_of_variance = float((squares**2).sum() / squares.sum() ** 2) - 1 / len(squares)
+    squared_error_of_deviation = squared_error_of_variance / 4
+    return 1 + 1.17 * squared_error_of_deviation
 
 
 def _left_out(score: ClusteredScore) -> Array:
