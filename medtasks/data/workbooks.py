@@ -224,12 +224,12 @@ def _header(path: Path, sheet: Any) -> list[str]:
 
 
 def _filled_rows(sheet: Any, names: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number of each row below the header that is not empty, and its cells by name."""
+    """The number of each row below the header that is not blank, and its cells by name."""
     width = max(len(names), 1)  # a row may be 16,384 cells wide
     for number, row in enumerate(sheet.iter_rows(min_row=2, max_col=width), start=2):
         named = zip(names, row, strict=False)
         cells = {name: cell for name, cell in named if name and cell.value is not None}
-        if cells:
+        if any(str(cell.value).strip() for cell in cells.values()):
             yield number, cells
 
 
