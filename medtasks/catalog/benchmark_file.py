@@ -103,7 +103,7 @@ class FolderColumns(TaskKeys):
     """``columns``: what the columns of the data file contain, by their names there.
 
     Args:
-        question: the question.
+        question: the question, unless all rows have the same one.
         answer: the gold answer: an option's letter or text, a label, or any text.
         image: the pictures; a cell is a path below ``images``, a URL, base64, or a list of these.
         options: the column of each letter, or one column whose cells list the options.
@@ -112,8 +112,8 @@ class FolderColumns(TaskKeys):
         instructions: a further text that templates can show as ``instructions``.
     """
 
-    question: Name
     answer: Name
+    question: Name = ABSENT
     image: NamesOrName = ()
     options: OptionColumns = ABSENT
     id: Name = ABSENT
@@ -130,6 +130,7 @@ class BenchmarkFile(TaskKeys):
         data: the file of rows, relative to the folder or absolute.
         columns: what its columns contain.
         answers: how questions are answered.
+        question: the question of all rows, if no column has questions.
         answer_form: how the answer column names an option.
         images: directory of the pictures; by default that of the data file.
         labels: the answers that ``answers: closed`` allows; by default all gold answers.
@@ -149,6 +150,7 @@ class BenchmarkFile(TaskKeys):
     data: Name
     columns: FolderColumns
     answers: AnswerKind
+    question: Name = ABSENT
     answer_form: AnswerForm = "letter or text"
     images: Name = ABSENT
     labels: Labels = ()
@@ -167,6 +169,7 @@ class BenchmarkFile(TaskKeys):
         """Refuse a reserved name, and keys that do not fit each other."""
         message = f"name is {self.name}, which is the name of this program"
         refuse_if(self.name == medtasks.__name__, "name", message, "choose another")
+        self._check_question()
         is_options = self.answers == "options"
         message = "answers is options, but columns.options is missing"
         is_missing = is_options and self.columns.options is None
@@ -178,6 +181,17 @@ class BenchmarkFile(TaskKeys):
         self._refuse_unless(self.answers == "open", "open", "rubric", self.rubric)
         self._check_columns()
         return self
+
+    def _check_question(self) -> None:
+        """Refuse two questions of a row, and none."""
+        column = self.columns.question
+        is_twice = self.question is not None and column is not None
+        message = "question is set, and so is columns.question"
+        refuse_if(is_twice, "question", message, "remove one of the two")
+        is_absent = self.question is None and column is None
+        message = "columns.question is missing"
+        fix = "name the column of the questions, or write question: TEXT if all rows have the same"
+        refuse_if(is_absent, "columns", message, fix)
 
     def _refuse_unless(self, fits: bool, answers: str, key: str, value: object) -> None:
         """Refuse a ``key`` that only one kind of ``answers`` has, unless it is not set."""

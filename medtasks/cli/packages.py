@@ -51,6 +51,7 @@ def new(
     ] = None,
     rows: options.Rows = None,
     column: options.RoleColumns = None,
+    question: options.Question = None,
     answers: options.Answers = None,
     answer_form: options.Form = None,
     cluster: options.Cluster = None,
@@ -67,6 +68,7 @@ def new(
 
     Examples:
         medtasks new my_vqa --from rows.csv
+        medtasks new my_cxr --from labels.csv --question "Which finding is shown?"
         medtasks new my-benchmark --package --from my_vqa
         medtasks new my-benchmark --package --variant open
     """
@@ -91,7 +93,7 @@ def new(
         name=package,
         table=rows,
         target=target,
-        wishes=wishes_of(columns, answers, answer_form, language),
+        wishes=wishes_of(columns, question, answers, answer_form, language),
         title=title,
         licence=licence,
         images=images,

@@ -67,7 +67,7 @@ def folder_state(folder: BenchmarkFolder) -> str:
     Raises:
         DataError: the data file cannot be read.
     """
-    keys = {"columns", "answers", "answer_form", "labels", "breakdowns", "visible"}
+    keys = {"columns", "question", "answers", "answer_form", "labels", "breakdowns", "visible"}
     settings = folder.file.model_dump(mode="json", include=keys, warnings=False)
     with reading(folder.data, "restore it"):
         data = file_sha256(folder.data)
@@ -135,7 +135,9 @@ class _RowReader:
         cells = RowCells(source_row.row, source_row.where, reading.faults)
         columns = self.folder.file.columns
         before = len(reading.faults)
-        question = cells.required(columns.question, "columns", "question")
+        question = self.folder.file.question or cells.required(
+            columns.question, "columns", "question"
+        )
         choices = self._choices(cells)
         answer = self._answer(cells, choices)
         media = self._media(cells)

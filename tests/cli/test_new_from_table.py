@@ -81,6 +81,8 @@ def proposed(
 
 
 def test_a_folder_without_code_is_written(medtasks: Any, table: Path) -> None:
+    rows = [[f"q{number}", *ROWS[number % 4][1:]] for number in range(12)]
+    table.write_text(text_of(rows), encoding="utf-8")
     done = medtasks("new", "my_vqa", "--from", "rows.csv", "--no-add")
     assert done.returncode == 0, done.stderr
     folder = table.parent / "my_vqa"
@@ -96,7 +98,7 @@ def test_a_folder_without_code_is_written(medtasks: Any, table: Path) -> None:
         "cluster": "patient",
     }
     assert (content["answers"], content["breakdowns"]) == ("options", ["modality"])
-    assert [record.answer for record in records(folder)] == ["A", "B", "A", "A"]
+    assert [record.answer for record in records(folder)] == ["A", "B", "A", "A"] * 3
     for line in ("cluster     patient", "its name", "2 values that repeat"):
         assert line in done.stdout
 
@@ -378,12 +380,77 @@ def test_two_plausible_columns_are_not_guessed(
 def test_vlmevalkits_layout(tmp_path: Path) -> None:
     header = ["index", "image", "image_path", "question", "hint", "A", "B", "answer", "category"]
     picture = "iVBORw0KGgo" * 30
-    rows = [["0", picture, "0.jpg", "Which?", "An MR.", "left", "right", "A", "lung"]] * 2
-    rows += [["1", "0", "0.jpg", "Where?", "", "up", "down", "B", "heart"]] * 2
+    rows = [["0", picture, "0.jpg", "Which?", "An MR.", "left", "right", "A", "lung"]] * 5
+    rows += [["1", "0", "0.jpg", "Where?", "", "up", "down", "B", "heart"]] * 5
     numbered = [[str(number), *row[1:]] for number, row in enumerate(rows)]
     proposal = proposed(header, numbered, tmp_path)
     assert (proposal.id, proposal.images, proposal.instructions) == ("index", ("image",), "hint")
     assert proposal.breakdowns == ("category",)
+
+
+def test_values_of_few_rows_are_no_breakdown(tmp_path: Path) -> None:
+    header = ["question", "answer", "of five", "of four"]
+    rows = [["Which?", "yes", f"v{number // 5}", f"v{number // 4}"] for number in range(20)]
+    assert proposed(header, rows, tmp_path).breakdowns == ("of five",)
+
+
+def test_headers_in_other_languages(tmp_path: Path) -> None:
+    header = ["Kennung", "Fall", "Bild", "Frage", "Antwort A", "Antwort B", "Antwort"]
+    row = ["1", "F1", "1.png", "Welche Seite?", "links", "rechts", "A"]
+    german = proposed(header, [row], tmp_path)
+    assert (german.id, german.cluster, german.answer) == ("Kennung", "Fall", "Antwort")
+    header = ["Cas", "Question", "Choix 1", "Choix 2", "Réponse"]
+    french = proposed(header, [["1", "Quel côté ?", "gauche", "droite", "A"]], tmp_path)
+    assert (french.cluster, french.options) == ("Cas", {"A": "Choix 1", "B": "Choix 2"})
+    header = ["病人", "图片", "问题", "选项A", "选项B", "答案"]
+    chinese = proposed(header, [["1", "1.png", "哪一侧？", "左", "右", "A"]], tmp_path)
+    assert (chinese.cluster, chinese.options) == ("病人", {"A": "选项A", "B": "选项B"})
+
+
+# --- one question for all rows ---
+
+LABELS = [["pics/0.png", "normal"], ["pics/1.png", "effusion"]] * 4
+
+
+def test_a_sheet_of_labels_needs_the_question_of_all_rows(medtasks: Any, table: Path) -> None:
+    table.write_text(text_of(LABELS, ["image", "Diagnosis"]), encoding="utf-8")
+    arguments = ("new", "my_cxr", "--from", "rows.csv", "--no-add")
+    refused = medtasks(*arguments)
+    assert refused.returncode == 2
+    assert "or --question '…' (the same for all rows)." in refused.stderr
+    done = medtasks(*arguments, "--question", "Which finding: mass #1?")
+    assert done.returncode == 0, done.stderr
+    assert "Which finding: mass #1?  that of all rows" in done.stdout
+    read = records(table.parent / "my_cxr")
+    assert {record.question for record in read} == {"Which finding: mass #1?"}
+    assert [record.answer for record in read[:2]] == ["normal", "effusion"]
+    assert read[0].labels == ("effusion", "normal")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--question", " "), "--question: is blank"),
+        (("--question", "Why?", "--column", "question=image"), "leave one out"),
+    ],
+)
+def test_a_question_of_all_rows_is_not_blank_and_the_only_one(
+    arguments: tuple[str, ...], message: str, medtasks: Any, table: Path
+) -> None:
+    done = medtasks("new", "my_cxr", "--from", table.name, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_person_may_enter_the_question_of_all_rows(table: Path) -> None:
+    table.write_text(text_of(LABELS, ["image", "label"]), encoding="utf-8")
+    answers = iter(["lable", "Which finding is shown?", ""])
+    proposal = decided(Columns.of_file(table), Wishes(), lambda _: next(answers))
+    assert proposal.fixed_question == "Which finding is shown?"
+    assert next(answers, None) is None
+
+
+# --- languages ---
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from medtasks.core.errors import MedtasksError, UsageError
     [
         ("answers: options", "answers: option", "MT109", 11, "field `answers` is 'option'"),
         ("answers: options", "answer: options", "MT107", 11, "(did you mean 'answers'?)"),
-        ("  question: question\n", "", "MT110", 4, "field `columns.question` is missing"),
+        ("  question: question\n", "", "MT113", 4, "columns.question is missing; name"),
+        ("[modality]", "[modality]\nquestion: Why?", "MT113", 13, "so is columns.question"),
         ("name: my_vqa", "name: My-VQA", "MT109", 1, "such as my_vqa"),
         ("name: my_vqa", "name: medtasks", "MT113", 1, "the name of this program"),
         ("data: rows.csv", "data: row.csv", "MT109", 3, "expected a file of rows"),

@@ -28,16 +28,26 @@ NAMES: Mapping[str, Sequence[str]] = {
         *("reference", "referenceanswer", "solution", "target"),
         *("antwort", "respuesta", "resposta", "risposta", "reponse", "antwoord", "答案", "回答"),
     ),
+    "label": (
+        *("class", "classname", "classlabel", "diagnosis", "dx", "finding"),
+        *("klasse", "diagnose", "befund", "classe", "diagnostic", "diagnostico", "诊断"),
+    ),
     "options": (
         *("options", "choices", "answerchoices", "answeroptions", "alternatives", "candidates"),
-        *("optionen", "opciones", "选项"),
+        *("optionen", "antworten", "choix", "opciones", "opcoes", "opzioni", "选项"),
     ),
-    "id": ("id", "questionid", "qid", "sampleid", "itemid", "uid", "rowid", "index"),
+    "id": (
+        *("id", "questionid", "qid", "sampleid", "itemid", "uid", "rowid", "index"),
+        *("identifiant", "kennung", "fragenid", "identificador", "编号", "序号"),
+    ),
     "cluster": (
         *("cluster", "patient", "patientid", "patientno", "patientnumber", "pid", "subject"),
         *("subjectid", "person", "personid", "participant", "participantid", "mrn"),
         *("case", "caseid", "study", "studyid", "exam", "examid", "examination", "accession"),
-        *("accessionnumber", "series", "seriesid", "video", "videoid", "patientin", "paciente"),
+        *("accessionnumber", "series", "seriesid", "video", "videoid"),
+        *("patientin", "patientenid", "patientennummer", "idpatient", "paciente", "paziente"),
+        *("patiente", "病人", "患者", "fall", "fallid", "fallnummer", "cas", "caso", "病例"),
+        *("studie", "studienid", "untersuchung", "etude", "examen", "estudio", "检查"),
     ),
     "instructions": (
         *("hint", "instruction", "instructions", "context", "background", "history", "vignette"),
@@ -46,12 +56,18 @@ NAMES: Mapping[str, Sequence[str]] = {
 }
 """Names of columns by role, as `normalised` has them. The first one is preferred to all others.
 For clusters and ids, each is preferred to those that follow: patients contain studies.
+"label" are further names of answers, for tables in which no column is named like answers.
 """
 
 _WORD = re.compile(r"[^\W\d_]+")
-_LETTERED = re.compile(r"(?P<stem>option|choice|opt|op|answer|ans|alternative|)(?P<letter>[a-j])")
+_STEMS_OF_OPTIONS = frozenset(
+    {
+        *("option", "choice", "opt", "op", "answer", "ans", "alternative"),
+        *("antwort", "choix", "reponse", "proposition", "opcion", "opcao", "opzione", "选项"),
+    }
+)
+_LETTERED = re.compile(rf"(?P<stem>{'|'.join(sorted(_STEMS_OF_OPTIONS))}|)(?P<letter>[a-j])")
 _NUMBERED = re.compile(r"(?P<stem>\D+)(?P<number>[0-9]{1,2})")
-_STEMS_OF_OPTIONS = frozenset({"option", "choice", "opt", "op", "answer", "ans", "alternative"})
 
 
 def normalised(name: str) -> str:

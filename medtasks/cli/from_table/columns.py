@@ -23,6 +23,8 @@ _LONGEST_NAME = 200
 """Characters of a path or URL that is printed as an example; longer ones are files in base64."""
 _MOST_GROUPS = 20
 """Values of a column by which scores are broken down, at most."""
+_ROWS_OF_GROUP = 5
+"""Rows with each of such values, on average and at least: scores of fewer say little."""
 _LONGEST_GROUP = 40
 """Characters of such a value."""
 _EXAMPLE_LENGTH = 36
@@ -67,13 +69,13 @@ class Column:
 
     @property
     def has_groups(self) -> bool:
-        """Whether the column has few short values, most of which repeat."""
+        """Whether the column has few short values, each with several rows on average."""
         values = self.counts
         if not 2 <= len(values) <= _MOST_GROUPS or self.has_pictures:
             return False
         is_short = max(map(len, values)) <= _LONGEST_GROUP
-        repeats = 2 * len(values) <= values.total()
-        return is_short and repeats and 2 * values.total() >= len(self.cells)
+        are_large = _ROWS_OF_GROUP * len(values) <= values.total()
+        return is_short and are_large and 2 * values.total() >= len(self.cells)
 
     @property
     def is_blank(self) -> bool:

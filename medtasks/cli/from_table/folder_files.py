@@ -158,6 +158,8 @@ def _benchmark_lines(
     yield f"licence: {_yaml(facts.licence)}  # of rows and pictures"
     yield ""
     yield from _source_lines(target, proposal, sources)
+    if proposal.fixed_question:
+        yield f"question: {_yaml(proposal.fixed_question)}  # of every row"
     yield "columns:  # their names in the file"
     for key, value in _columns(proposal).items():
         yield f"  {key}: {_yaml(value)}"
@@ -197,7 +199,7 @@ def _columns(proposal: Proposal) -> dict[str, Any]:
     """The content of ``columns``."""
     images = proposal.images[0] if len(proposal.images) == 1 else list(proposal.images)
     columns = {
-        "question": proposal.question,
+        "question": proposal.question or None,
         "image": images or None,
         "options": proposal.options,
         "answer": proposal.answer,

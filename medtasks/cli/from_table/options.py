@@ -25,6 +25,12 @@ RoleColumns = Annotated[
         "instructions, breakdowns; several names with commas; repeatable).",
     ),
 ]
+Question = Annotated[
+    str | None,
+    typer.Option(
+        help="The question of all rows, if no column has questions: 'Which finding is shown?'."
+    ),
+]
 Answers = Annotated[
     AnswerKind | None,
     typer.Option(help="How questions are answered: options, yes/no, closed (labels) or open."),

@@ -15,6 +15,7 @@ from medtasks.cli.from_table.roles import Line, Roles, not_used
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.schema import shown
+from medtasks.core.text import shortened
 
 _NO_GROUPS = ("question", "answer", "id", "cluster")
 """Roles whose usual names are not those of columns by which scores are broken down."""
@@ -22,9 +23,13 @@ _NO_GROUPS = ("question", "answer", "id", "cluster")
 
 @dataclass(frozen=True)
 class Proposal:
-    """The keys of a ``benchmark.yaml`` that follow from a table, and the decision on each."""
+    """The keys of a ``benchmark.yaml`` that follow from a table, and the decision on each.
+
+    ``question`` is empty if all rows have the ``fixed_question``.
+    """
 
     question: str
+    fixed_question: str
     answer: str
     images: tuple[str, ...]
     options: str | Mapping[str, str] | None
@@ -46,7 +51,12 @@ def propose(columns: Columns, wishes: Wishes) -> Proposal:
         UsageError: a wish names no column of the table, or contradicts another one.
     """
     roles = Roles(columns, wishes)
-    question = roles.only("question") or ""
+    fixed_question = wishes.question or ""
+    if fixed_question:
+        question = ""
+        roles.lines.append(Line("question", shortened(fixed_question, 36), "that of all rows"))
+    else:
+        question = roles.only("question") or ""
     images = _images(roles)
     options = option_columns(roles)
     answer = roles.only("answer") or ""
@@ -55,9 +65,11 @@ def propose(columns: Columns, wishes: Wishes) -> Proposal:
     cluster = _cluster(roles, images)
     instructions = roles.only("instructions")
     breakdowns = _breakdowns(roles)
-    language = _language(roles, question)
+    questions = columns[question].texts[:200] if question else [fixed_question]
+    language = _language(roles, questions)
     return Proposal(
         question=question,
+        fixed_question=fixed_question,
         answer=answer,
         images=images,
         options=options,
@@ -155,11 +167,11 @@ def _breakdowns(roles: Roles) -> tuple[str, ...]:
     return tuple(groups)
 
 
-def _language(roles: Roles, question: str) -> str:
+def _language(roles: Roles, questions: Sequence[str]) -> str:
     """The language of the questions."""
     if roles.wishes.language:
         roles.lines.append(Line("language", roles.wishes.language, "as you said"))
         return roles.wishes.language
-    language, why = guess_language(roles.columns[question].texts[:200])
+    language, why = guess_language(questions)
     roles.lines.append(Line("language", language, why))
     return language

@@ -15,6 +15,8 @@ from medtasks.core.text import counted, first_names, printable
 
 _SETTINGS = {"answers": "--answers ", "answer_form": "--answer-form ", "language": "--language "}
 """The options of what can be changed besides the roles of columns."""
+_SHORTEST_QUESTION = 2
+"""Words of a question that is entered in place of a column; fewer are a misspelt column."""
 
 Ask = Callable[[str], str]
 """Asks a question and returns the answer; empty for Enter."""
@@ -68,6 +70,8 @@ def _answered(columns: Columns, wishes: Wishes, undecided: Undecided, ask: Ask) 
     """The wishes with the user's answer to an open choice; an unusable answer is asked again."""
     candidates = undecided.candidates if len(undecided.candidates) > 1 else columns.names
     write(printable(f"{undecided.reason}."))
+    if undecided.text_option:
+        write("Enter the number of a column, or the question if it is the same for all rows.")
     for number, candidate in enumerate(candidates, start=1):
         write(f"  {number}  {printable(candidate or '(none)')}")
     while True:
@@ -75,6 +79,8 @@ def _answered(columns: Columns, wishes: Wishes, undecided: Undecided, ask: Ask) 
         value = answer
         if answer.isdecimal() and 1 <= int(answer) <= len(candidates):
             value = candidates[int(answer) - 1]
+        elif undecided.text_option and len(answer.split()) >= _SHORTEST_QUESTION:
+            return wishes.with_option(undecided.text_option, answer)
         elif answer not in candidates:
             fail(f"expected a number from 1 to {len(candidates)}.")
             continue

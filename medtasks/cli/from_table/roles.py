@@ -95,6 +95,8 @@ class Roles:
         if names is not None:
             return names[0] if names else None
         candidates = named_like(role, self.free())
+        if role == "answer" and not candidates:
+            candidates = named_like("label", self.free())
         # of two answers, either may be the text of the right option, or another reader's
         is_clear = role == "question" and candidates and normalised(candidates[0]) == role
         if len(candidates) > 1 and not is_clear:
@@ -122,7 +124,8 @@ class Roles:
         blank = f" (name {first_names(unnamed)} in the header)" if unnamed else ""
         message = f"{file}: no column is named like the {role}: {_listed(names)}{blank}"
         near = with_word_of(role, names) or get_close_matches(role, names, n=1)
-        return Undecided(message, f"--column {role}=", near[:1])
+        text_option = "--question " if role == "question" else ""
+        return Undecided(message, f"--column {role}=", near[:1], text_option)
 
 
 def _listed(names: Sequence[str]) -> str:
