@@ -57,8 +57,14 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 
 
 def _present(doc: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
-    """The ``fields`` that the document has."""
-    return {name: doc[name] for name in sorted(fields) if name in doc}
+    """The ``fields`` that the document has, without options that only other documents have."""
+    present = {name: doc[name] for name in sorted(fields) if name in doc}
+    choices = present.get("choices")
+    if choices:
+        # a dataset pads missing options with None
+        own = {letter: text for letter, text in choices.items() if text is not None}
+        present["choices"] = own
+    return present
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from folder_bench import OPTIONS_YAML, FolderBuilder
 
-from medtasks.benchmarks.documents import task_documents
+from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.catalog.contents import forget_packages, owner_of, packages_found, task_files
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
@@ -54,6 +54,17 @@ def test_data_are_prepared_on_first_use(folder: Path, capsys: pytest.CaptureFixt
     assert len(task_documents("my_vqa_circular")) == 60
     assert capsys.readouterr().err.count("preparing my_vqa (once)") == 1
     assert folder.is_dir()
+
+
+def test_a_prompt_has_no_option_of_other_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = "{% for letter in choices | sort %}{{ letter }}: {{ choices[letter] }}. {% endfor %}"
+    use(monkeypatch, FolderBuilder(tmp_path, prompt=prompt).set(0, "C", "").write())
+    document = task_documents("my_vqa")[0]
+    assert document["choices"] == {"A": "red", "B": "green"}
+    document["choices"]["C"] = None  # as in the harness's dataset
+    assert prompt_text(document, "my_vqa/question.j2").strip() == "A: red. B: green."
 
 
 def test_a_folder_that_cannot_be_written(folder: Path) -> None:
