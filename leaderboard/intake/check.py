@@ -19,8 +19,8 @@ from .check_files import SubmittedRun, check_files, secret_patterns
 from .check_run import check_run
 from .collect import LOGS, Everything, find_everything, submission_name
 from .compare_submissions import compare_submissions
-from .rules import SubmissionFinding, problem
 from .submission import STRICT, Requirements, Submission
+from .submission_findings import SubmissionFinding, problem
 
 AskAgain = Callable[[ScoredRun], Iterator[Rejudged]]
 """Asks a judge again about some of a run's verdicts."""

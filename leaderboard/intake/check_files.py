@@ -19,8 +19,9 @@ from medtasks.runs.find import name_below
 from medtasks.runs.unfinished import SUFFIX as UNFINISHED
 
 from .collect import LOG, MAKE_A_RUN
-from .rules import MOST, SubmissionFinding, problem
+from .rules import MOST
 from .shown_layouts import is_withheld
+from .submission_findings import SubmissionFinding, problem
 
 Patterns = Mapping[str, re.Pattern[str]]
 

@@ -20,9 +20,10 @@ from medtasks.validate.leaks import leaks
 from ..verify.coverage import release_coverage, released_share
 from ..verify.protocols import protocols_today
 from .check_scores import check_scores
-from .rules import AS_WRITTEN, MOST, SubmissionFinding, problem
+from .rules import AS_WRITTEN, MOST
 from .shown_layouts import is_withheld, layout_of
 from .submission import Submission
+from .submission_findings import SubmissionFinding, problem
 
 
 def check_run(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:

@@ -14,9 +14,10 @@ from medtasks.scoring.run_record import Difference
 from medtasks.scoring.scores import MetricScore, coverage_text
 
 from ..verify.coverage import is_incomplete
-from .rules import MOST, OF_DATA, RULES, SubmissionFinding, problem
+from .rules import MOST, OF_DATA, RULES
 from .shown_layouts import layout_of
 from .submission import Submission
+from .submission_findings import SubmissionFinding, problem
 
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""

@@ -12,7 +12,8 @@ from medtasks.core.text import first_names
 from ..verify.conflicts import contradictions, same_responses
 from ..verify.coverage import released_share
 from ..verify.scored_run import ScoredRun
-from .rules import MOST, SubmissionFinding, problem
+from .rules import MOST
+from .submission_findings import SubmissionFinding, problem
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from medtasks.core.findings import Finding
 from medtasks.core.text import first_names, one_line
 
 from .check import CheckReport
-from .rules import SubmissionFinding
+from .submission_findings import SubmissionFinding
 
 OVERVIEW = ("result", "submission", "why")
 """Headings of :func:`overview`."""

@@ -13,7 +13,7 @@ from medtasks.runs.manifest import RunManifest, TaskFacts
 from medtasks.runs.samples import Sample
 
 from ..verify.scored_run import ScoredRun
-from .rules import ProblemDetails, SubmissionFinding, problem
+from .submission_findings import ProblemDetails, SubmissionFinding, problem
 
 
 @dataclass(frozen=True)
