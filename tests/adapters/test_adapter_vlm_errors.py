@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +22,7 @@ from PIL import Image
 from pydantic import BaseModel, model_validator
 
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.extras import problems_of
 
 Create = Callable[..., Any]
 
@@ -185,7 +186,7 @@ def test_model_args_that_are_no_pairs(capsys: pytest.CaptureFixture[str]) -> Non
         ),
         pytest.param(
             {"limit_mm_per_prompt": '{"image": 1}', "data_parallel_size": 1},
-            "expected what pip install 'medtasks[vllm]' installs",
+            'needs vllm>=0.21 (not installed); run: pip install "medtasks[vllm]"',
             marks=pytest.mark.skipif(
                 importlib.util.find_spec("vllm") is not None, reason="vLLM is installed"
             ),
@@ -211,6 +212,19 @@ class Refusing(BaseModel):
         raise ValueError(f"Unknown quantization method: {self.quantization}.")
 
 
+@pytest.fixture
+def listed_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A directory on the path in which vLLM is listed as installed."""
+    metadata = tmp_path / "vllm-0.32.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    problems_of.cache_clear()
+    yield
+    problems_of.cache_clear()
+
+
+@pytest.mark.usefixtures("listed_vllm")
 def test_a_setting_that_vllm_refuses_is_reported_with_its_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
