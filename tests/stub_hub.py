@@ -24,7 +24,8 @@ class StubHub:
     """Serves datasets, files by their names; a context manager.
 
     A file in ``stalled`` stops after so many bytes, until ``go_on`` is set. ``fetched`` counts the
-    bytes that were sent of each file, ``begun`` the requests for it.
+    bytes that were sent of each file, ``begun`` the requests for it. Files are redirected to
+    ``storage``, if it is set; the ``tokens`` that came with requests for files are kept.
     """
 
     def __init__(self, datasets: Mapping[str, Mapping[str, bytes]]) -> None:
@@ -34,6 +35,11 @@ class StubHub:
         self.asked: list[str] = []
         self.begun: Counter[str] = Counter()
         self.fetched: Counter[str] = Counter()
+        self.tokens: list[str | None] = []
+        self.storage: StubHub | None = None
+        self.file_status: int | None = None
+        self.has_ranges = True
+        self.states_sizes = True
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -96,7 +102,7 @@ class StubHub:
         siblings = [
             {
                 "rfilename": file,
-                "size": len(content),
+                "size": len(content) if self.states_sizes else None,
                 "blobId": _sha1(content),
                 "lfs": {"sha256": _sha256(content), "size": len(content), "pointerSize": 1},
             }
@@ -108,6 +114,13 @@ class StubHub:
     def _send_file(
         self, request: BaseHTTPRequestHandler, file: str, commit: str, files: Mapping[str, bytes]
     ) -> None:
+        self.tokens.append(request.headers.get("Authorization"))
+        if self.file_status is not None:
+            _send(request, self.file_status, b"", {})
+            return
+        if self.storage is not None:
+            _send(request, 302, b"", {"Location": self.storage.url + request.path})
+            return
         content = files[file]
         headers = {
             "ETag": f'"{_sha256(content)}"',
@@ -115,6 +128,8 @@ class StubHub:
             "Accept-Ranges": "bytes",
         }
         begin = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+        if not self.has_ranges:
+            begin = None
         start = int(begin[1]) if begin else 0
         if begin:
             headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"

@@ -1,4 +1,4 @@
-"""Preparing data that a run needs: by one process, once the user has agreed to the download.
+"""Data that a run needs are prepared by one process, once the user has agreed to the download.
 
 The user agrees with ``MEDTASKS_DOWNLOAD=yes``, or by answering one question on the terminal about
 all benchmarks of the run. Without either, the run stops with the command that prepares the data.
@@ -23,13 +23,14 @@ from medtasks.core.errors import (
 from medtasks.core.locks import held_when_free, is_held
 from medtasks.core.progress_bars import progress
 from medtasks.core.settings import Consent, current_settings
-from medtasks.core.text import byte_count, first_names, printable
+from medtasks.core.text import first_names, printable
 from medtasks.data.consent import can_ask, is_agreed
-from medtasks.data.hub import offline_switch
+from medtasks.data.hub import hub_address, offline_switch
+from medtasks.data.hub_listing import UNKNOWN_SIZE, stated_size
 from medtasks.data.missing_data import (
     MissingData,
     PlannedDownload,
-    bytes_to_fetch,
+    files_to_fetch,
     missing_data,
     planned_downloads,
     require_space,
@@ -39,18 +40,20 @@ from medtasks.data.preparation_report import preparation_lines
 from medtasks.data.prepared import Prepared, data_root
 
 FIRST_PROCESS_WAIT = 600.0
-"""Seconds that other processes of a command wait for the first one to begin."""
+"""Seconds that the other processes of a command wait for the first one to begin."""
 _PAUSE = 0.5
+"""Seconds between two looks at what the first process does."""
 
 
 def provide_data(benchmarks: Sequence[str]) -> None:
     """Prepare those benchmarks that are not prepared, if the user agrees to the download.
 
-    One process does it; others wait, and report that they do.
+    One process prepares them; the others report that they wait for it.
 
     Raises:
         NotPreparedError: data are missing, and may not or cannot be prepared automatically.
         DamagedDataError: prepared data cannot be read.
+        MachineError: the disk is full, or this machine lacks something else.
     """
     missing = missing_data(benchmarks)
     if not missing:
@@ -73,8 +76,8 @@ def _refuse_without_consent(missing: Sequence[MissingData], consent: Consent) ->
         return
     if consent is Consent.NO:
         raise NotPreparedError(first.sentence)
-    switch = offline_switch()
-    if switch is not None and any(entry.preparation.files for entry in missing):
+    switch = _forbidding_switch(missing)
+    if switch is not None:
         raise NotPreparedError(f"{first.sentence}; {switch} is set, so nothing is downloaded")
     if not can_ask():
         names = first_names(entry.name for entry in missing)
@@ -84,8 +87,14 @@ def _refuse_without_consent(missing: Sequence[MissingData], consent: Consent) ->
         )
 
 
+def _forbidding_switch(missing: Sequence[MissingData]) -> str | None:
+    """The variable that forbids a download that the data need; None if none does."""
+    needs_hub = any(entry.preparation.files for entry in missing)
+    return offline_switch() if needs_hub else None
+
+
 def _licences(missing: Sequence[MissingData]) -> str:
-    """The licences of the data."""
+    """The licences of the data, each once."""
     licences = dict.fromkeys(entry.benchmark.publication.licence for entry in missing)
     return f"{'licence' if len(licences) == 1 else 'licences'}: {', '.join(licences)}"
 
@@ -107,7 +116,7 @@ def _only_process() -> Iterator[None]:
 
 
 def _lock() -> Path:
-    """What processes lock that prepare data automatically."""
+    """The path that processes lock while they prepare data automatically."""
     return data_root().resolve() / "automatic"
 
 
@@ -119,28 +128,30 @@ def _wait_for_first_process(benchmarks: Sequence[str]) -> None:
     """Wait until the first process of the command has asked the user and prepared the data.
 
     Raises:
-        NotPreparedError: it has not.
+        NotPreparedError: it ended without preparing them, or does not begin.
     """
     lock = _lock()
     _print("waiting for the first process of the command to ask about missing data")
     has_begun = False
     deadline = time.monotonic() + FIRST_PROCESS_WAIT
     while True:
-        is_busy = is_held(lock)  # before the data, which are there when the lock is free
+        # in this order: whoever releases the lock has prepared the data before
+        is_busy = is_held(lock)
         missing = missing_data(benchmarks)
         if not missing:
             return
-        has_ended = has_begun and not is_busy
-        if has_ended or (not has_begun and not is_busy and time.monotonic() > deadline):
-            raise NotPreparedError(missing[0].sentence)
         if is_busy and not has_begun:
             has_begun = True
             _print("the first process of the command is asking, or prepares the data")
+        has_ended = has_begun and not is_busy
+        is_overdue = not has_begun and time.monotonic() > deadline
+        if has_ended or is_overdue:
+            raise NotPreparedError(missing[0].sentence)
         time.sleep(_PAUSE)
 
 
 def _prepare(missing: Sequence[MissingData], consent: Consent) -> None:
-    """Prepare the missing data in order, once the user has agreed."""
+    """Prepare the missing data in order, after asking the user unless the answer is known."""
     planned = _planned(missing, consent)
     require_space(planned)
     if consent is Consent.ASK and not is_agreed(_question(planned)):
@@ -155,16 +166,17 @@ def _prepare(missing: Sequence[MissingData], consent: Consent) -> None:
 
 
 def _planned(missing: Sequence[MissingData], consent: Consent) -> list[PlannedDownload]:
-    """The planned downloads; none, with a note, if the hub may not or cannot list their files.
+    """The downloads, as the hub lists their files now.
 
-    Without the hub, its cache on this machine may have all of them.
+    If the user has agreed but the hub may not or cannot be reached, a note is printed and the list
+    is empty: the hub's cache on this machine may have all files.
 
     Raises:
         NotPreparedError: the hub cannot be reached, and the user would have to be asked.
     """
     names = first_names(entry.name for entry in missing)
-    switch = offline_switch()
-    if switch is not None and any(entry.preparation.files for entry in missing):
+    switch = _forbidding_switch(missing)
+    if switch is not None:
         _print(f"preparing {names} from the hub's cache, because {switch} is set")
         return []
     try:
@@ -177,21 +189,23 @@ def _planned(missing: Sequence[MissingData], consent: Consent) -> list[PlannedDo
 
 
 def _question(planned: Sequence[PlannedDownload]) -> str:
-    """What the user is asked: benchmarks, sizes, licences and places."""
+    """The question to the user, with benchmarks, sizes, licences and directories."""
     from huggingface_hub import constants
 
     lines = ["medtasks: the data of these benchmarks are not prepared yet:"]
     for download in planned:
         lines.append(f"  {printable(str(download))}")
-    total = bytes_to_fetch(planned)
-    if total == 0:
+    to_fetch = files_to_fetch(planned)
+    if not to_fetch:
         lines.append(f"Prepare them in {data_root()}? Nothing has to be downloaded.")
         return "\n".join(lines)
     is_limit = any(download.missing.preparation.is_limit for download in planned)
-    limit = "up to " if is_limit else ""
+    size = stated_size(to_fetch, is_limit=is_limit)
+    if size == UNKNOWN_SIZE:
+        size = f"files of {size}"
     lines.append(
-        f"Download {limit}{byte_count(total)} from {constants.ENDPOINT} to "
-        f"{constants.HF_HUB_CACHE}, and prepare the data in {data_root()}?"
+        f"Download {size} from {hub_address()} to {constants.HF_HUB_CACHE}, "
+        f"and prepare the data in {data_root()}?"
     )
     return "\n".join(lines)
 
@@ -213,7 +227,7 @@ def _prepare_benchmark(entry: MissingData) -> None:
 
 
 def _preparation(entry: MissingData) -> Iterator[Prepared]:
-    """The data that the benchmark's command prepares, or that its package reads from the hub."""
+    """Prepare a benchmark by its command, or else from the hub files that its package names."""
     command = entry.benchmark.data.command
     if command is not None:
         yield from command.run(progress, **entry.preparation.options)
@@ -224,7 +238,7 @@ def _preparation(entry: MissingData) -> Iterator[Prepared]:
 
 
 def _error_of(entry: MissingData, error: Exception) -> MedtasksError:
-    """The error of data that could not be prepared automatically, and how to continue."""
+    """The error to raise if preparing failed, with its cause and how to continue."""
     fault = machine_fault(error)
     cause = first_line(fault or error).rstrip(".")
     message = (

@@ -1,4 +1,4 @@
-"""The question whether a run may download data, asked on a terminal."""
+"""Asking on a terminal whether a run may download data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def can_ask() -> bool:
-    """Whether somebody can read the question and answer it: both streams are a terminal."""
+    """Whether a user can read and answer a question: in the foreground of a terminal."""
     for stream in (sys.stdin, sys.stderr):
         if stream is None or stream.closed or not stream.isatty():
             return False
@@ -23,7 +23,7 @@ def _is_in_background() -> bool:
 
 
 def is_agreed(question: str) -> bool:
-    """Ask the question on standard error; whether the answer is yes. By default, it is no."""
+    """Ask the question on standard error; return whether the answer is yes (by default, no)."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):  # the user has closed the input

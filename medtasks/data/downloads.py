@@ -151,7 +151,7 @@ class _PictureFetcher:
             self._failures_in_a_row += 1
             if self._failures_in_a_row >= GIVE_UP:
                 raise DataError(
-                    f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched "
+                    f"{host_of(url)}: {GIVE_UP} pictures in a row could not be fetched "
                     f"(the last: {reason}); fetched pictures are kept: "
                     "run the same command again when the server is reachable."
                 ) from error
@@ -188,7 +188,7 @@ def _login_headers(url: str) -> dict[str, str]:
     switch = offline_switch()
     if switch is not None:
         raise DataError(
-            f"{_host(url)}: {switch} is set, so {url} cannot be fetched; unset it, or "
+            f"{host_of(url)}: {switch} is set, so {url} cannot be fetched; unset it, or "
             "give the directory of the pictures with --images."
         )
     token = get_token()
@@ -206,7 +206,7 @@ def _check_status(response: Response, url: str) -> None:
         raise httpx.HTTPStatusError(f"status {status}", request=response.request, response=response)
     if status in (401, 403):
         raise DataError(
-            f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its "
+            f"{host_of(url)}: refuses {url} (status {status}); accept the dataset's terms on its "
             "page and log in with `hf auth login` (or set HF_TOKEN), or give the directory of the "
             "pictures with --images."
         )
@@ -214,6 +214,6 @@ def _check_status(response: Response, url: str) -> None:
         raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
     """The host of ``url``, without a login."""
     return urlsplit(url).netloc.rpartition("@")[2] or url

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from medtasks.catalog.benchmark import HubFiles
-from medtasks.core.errors import DataError, MedtasksError
+from medtasks.core.errors import DataError, MedtasksError, machine_fault
 from medtasks.data.hub_listing import hub_listing, why_not_fetched
 from medtasks.data.large_files import fetch_large_files
 from medtasks.data.prepared import Source
@@ -45,6 +46,15 @@ def offline_switch() -> str | None:
     return None
 
 
+def hub_address() -> str:
+    """The address of the hub, or of the mirror that is used instead, without a login."""
+    from huggingface_hub import constants
+
+    address = urlsplit(constants.ENDPOINT)
+    host = address.netloc.rpartition("@")[2]
+    return address._replace(netloc=host).geturl()
+
+
 def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
     """Fetch the files of a hub dataset that match a pattern; return their directory and commit.
 
@@ -53,6 +63,7 @@ def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Pa
 
     Raises:
         DataError: the hub cannot be reached, or does not have the dataset.
+        MachineError: the disk is full, or this machine lacks something else.
     """
     if Path(name).is_dir():
         return Path(name), None
@@ -73,6 +84,9 @@ def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Pa
         raise
     # The client raises errors of many types: for network, TLS, proxy, a missing repository or file
     except Exception as error:
+        fault = machine_fault(error)
+        if fault is not None:  # such as a full disk
+            raise fault from error
         reason = why_not_fetched(error)
         if switch is not None:
             reason = f"{switch} is set, and the hub's cache lacks the files"

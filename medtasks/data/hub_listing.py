@@ -1,4 +1,4 @@
-"""What a download from the Hugging Face hub consists of: files, their sizes, and their commit."""
+"""The files of a dataset on the Hugging Face hub: their sizes, and the commit they belong to."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import HubFiles
-from medtasks.core.errors import DataError
+from medtasks.core.errors import DataError, first_line
+from medtasks.core.text import byte_count
 
 _TIMEOUT = 30.0
 """Seconds after which a hub that does not answer is considered unreachable."""
+UNKNOWN_SIZE = "unknown size"
 
 
 @dataclass(frozen=True)
 class ListedFile:
     """A file of a dataset.
 
-    ``bytes`` is None if the hub does not state the size, and ``sha256`` unless it is a large file.
+    ``bytes`` is None if the hub does not state the size. ``sha256`` is None for small files, which
+    the hub does not keep in its storage for large ones.
     """
 
     name: str
@@ -38,12 +41,12 @@ class HubListing:
     @property
     def bytes(self) -> int:
         """The size of all files whose size is known."""
-        return sum(file.bytes or 0 for file in self.files)
+        return known_bytes(self.files)
 
     @property
-    def bytes_to_fetch(self) -> int:
-        """The size of the files that are not in the hub's cache on this machine."""
-        return sum(file.bytes or 0 for file in self.files if not self.is_cached(file))
+    def files_to_fetch(self) -> tuple[ListedFile, ...]:
+        """The files that are not in the hub's cache on this machine."""
+        return tuple(file for file in self.files if not self.is_cached(file))
 
     def is_cached(self, file: ListedFile) -> bool:
         """Whether a file of the dataset is in the hub's cache on this machine."""
@@ -53,6 +56,25 @@ class HubListing:
             self.dataset, file.name, revision=self.commit, repo_type="dataset"
         )
         return isinstance(path, str)
+
+
+def known_bytes(files: Iterable[ListedFile]) -> int:
+    """The size of those files whose size the hub states."""
+    return sum(file.bytes or 0 for file in files)
+
+
+def stated_size(files: Sequence[ListedFile], *, is_limit: bool) -> str:
+    """The size of the files, for people; ``is_limit`` if not all of them may be needed.
+
+    >>> stated_size([ListedFile("rows.jsonl", 2000)], is_limit=True)
+    'up to 2.0 kB'
+    >>> stated_size([ListedFile("rows.jsonl", None)], is_limit=True)
+    'unknown size'
+    """
+    if any(file.bytes is None for file in files):
+        return UNKNOWN_SIZE
+    limit = "up to " if is_limit else ""
+    return f"{limit}{byte_count(known_bytes(files))}"
 
 
 def hub_listing(files: HubFiles) -> HubListing:
@@ -90,7 +112,11 @@ def _matching_files(siblings: Iterable[Any], patterns: Sequence[str]) -> Iterato
 
 def why_not_fetched(error: Exception) -> str:
     """Why the hub's client failed, in a few words."""
-    from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+    )
 
     if isinstance(error, GatedRepoError):
         return (
@@ -101,4 +127,9 @@ def why_not_fetched(error: Exception) -> str:
         return "LocalEntryNotFoundError: it cannot be reached, and its cache lacks the files"
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return f"{error.filename}: {error.strerror}"  # its cache cannot be written
+    # other classes of HTTP errors have telling names
+    if type(error) is HfHubHTTPError and error.response is not None:
+        return f"HTTP status {error.response.status_code}"
+    if type(error) is OSError and error.errno is None:  # raised by the client itself
+        return first_line(error).rstrip(".")
     return type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +12,22 @@ from medtasks.catalog.benchmark import AutomaticPreparation, Benchmark, HubFiles
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import NotPreparedError
 from medtasks.core.text import byte_count, first_names
-from medtasks.data.hub_listing import HubListing, hub_listing
+from medtasks.data.hub_listing import (
+    HubListing,
+    ListedFile,
+    hub_listing,
+    known_bytes,
+    stated_size,
+)
 from medtasks.data.prepared import data_root
 from medtasks.data.store import open_prepared
 
 
 @dataclass(frozen=True)
 class MissingData:
-    """A benchmark without prepared data that can be prepared automatically.
+    """A benchmark that is not prepared, but can be prepared automatically.
 
-    ``sentence`` says that the data are missing, and how the user prepares them.
+    ``sentence`` states that the data are missing, and how the user can prepare them.
     """
 
     benchmark: Benchmark
@@ -35,7 +41,7 @@ class MissingData:
 
 @dataclass(frozen=True)
 class PlannedDownload:
-    """Missing data with the files of the hub that they are made of."""
+    """Missing data, and the hub files that they are made from."""
 
     missing: MissingData
     listings: tuple[HubListing, ...]
@@ -47,26 +53,32 @@ class PlannedDownload:
 
     def __str__(self) -> str:
         """The download in one line: benchmark, size, licence, datasets and their commits."""
-        title = self.missing.benchmark.title
-        if self.missing.preparation.original and not self.listings:
-            original = self.missing.preparation.original
-            return f"{self.missing.name} ({title}): made from {original}, without a download"
-        limit = "up to " if self.missing.preparation.is_limit else ""
-        datasets = []
+        name = f"{self.missing.name} ({self.missing.benchmark.title})"
+        preparation = self.missing.preparation
+        if preparation.original and not self.listings:
+            return f"{name}: made from {preparation.original}, without a download"
+        files = [file for listing in self.listings for file in listing.files]
+        size = stated_size(files, is_limit=preparation.is_limit)
+        licence = self.missing.benchmark.publication.licence
+        return f"{name}: {size}, licence {licence}, from {' and '.join(self._datasets())}"
+
+    def _datasets(self) -> Iterator[str]:
+        """Yield each dataset with its commit."""
         for files, listing in zip(self.missing.preparation.files, self.listings, strict=True):
+            if not listing.commit:
+                yield f"{listing.dataset} (a local directory)"
+                continue
             which = "commit" if files.revision else "newest commit,"
-            datasets.append(f"{listing.dataset} ({which} {listing.commit[:12]})")
-        return (
-            f"{self.missing.name} ({title}): {limit}{byte_count(self.bytes)}, "
-            f"licence {self.missing.benchmark.publication.licence}, from {' and '.join(datasets)}"
-        )
+            yield f"{listing.dataset} ({which} {listing.commit[:12]})"
 
 
 def missing_data(names: Iterable[str]) -> list[MissingData]:
-    """The benchmarks among ``names`` that are not prepared, after those that they are made from.
+    """The benchmarks among ``names`` that are not prepared.
+
+    A missing benchmark that another one is made from precedes it, even if ``names`` lacks it.
 
     Raises:
-        NotPreparedError: one of them cannot be prepared without the user.
+        NotPreparedError: one of them cannot be prepared automatically.
         DamagedDataError: prepared data cannot be read.
     """
     missing: dict[str, MissingData] = {}
@@ -77,7 +89,7 @@ def missing_data(names: Iterable[str]) -> list[MissingData]:
 
 
 def _missing_with_original(name: str) -> list[MissingData]:
-    """The benchmark ``name`` if it is not prepared, after the one that it is made from."""
+    """The benchmark ``name`` unless it is prepared, preceded by the one that it is made from."""
     try:
         open_prepared(name)
     except NotPreparedError as error:
@@ -103,7 +115,7 @@ def automatic_preparation(benchmark: Benchmark) -> AutomaticPreparation | None:
 
 
 def planned_downloads(missing: Sequence[MissingData]) -> list[PlannedDownload]:
-    """The files that the missing data are made of, as the hub lists them now.
+    """The downloads of missing data, with their files as the hub lists them now.
 
     Raises:
         DataError: the hub cannot be reached, or does not have a dataset.
@@ -119,25 +131,25 @@ def planned_downloads(missing: Sequence[MissingData]) -> list[PlannedDownload]:
     return planned
 
 
-def bytes_to_fetch(planned: Iterable[PlannedDownload]) -> int:
-    """The size of the files that are not in the hub's cache on this machine."""
+def files_to_fetch(planned: Iterable[PlannedDownload]) -> list[ListedFile]:
+    """The files that are not in the hub's cache on this machine."""
     listings: dict[HubListing, None] = {}  # an ordered set: benchmarks may share a dataset
     for download in planned:
         listings.update(dict.fromkeys(download.listings))
-    return sum(listing.bytes_to_fetch for listing in listings)
+    return [file for listing in listings for file in listing.files_to_fetch]
 
 
 def require_space(planned: Sequence[PlannedDownload]) -> None:
-    """Check that the hub's cache and the data directory have space for downloads and results.
+    """Check that there is disk space for the downloads and for the prepared data.
 
     Raises:
-        NotPreparedError: they have less.
+        NotPreparedError: a disk has too little free space.
     """
     from huggingface_hub import constants
 
     needed_by_disk: dict[int, int] = {}
     place_of_disk: dict[int, Path] = {}
-    to_fetch = bytes_to_fetch(planned)
+    to_fetch = known_bytes(files_to_fetch(planned))
     prepared = sum(download.bytes for download in planned)
     for folder, needed in ((Path(constants.HF_HUB_CACHE), to_fetch), (data_root(), prepared)):
         place = _existing(folder)
@@ -158,5 +170,7 @@ def require_space(planned: Sequence[PlannedDownload]) -> None:
 
 def _existing(folder: Path) -> Path:
     """The directory, or the nearest one above it that exists."""
-    absolute = folder.absolute()
-    return next(path for path in (absolute, *absolute.parents) if os.path.exists(path))  # noqa: PTH110
+    place = folder.absolute()
+    while not os.path.exists(place):  # noqa: PTH110 (False, not an error, if access is denied)
+        place = place.parent
+    return place

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DataError, MediaError
@@ -14,7 +13,7 @@ from medtasks.core.replacement import replaced
 from medtasks.core.settings import Consent, current_settings
 from medtasks.core.text import counted, first_names
 from medtasks.data.consent import can_ask, is_agreed
-from medtasks.data.downloads import fetch_pictures
+from medtasks.data.downloads import fetch_pictures, host_of
 
 
 class PictureUrls:
@@ -47,7 +46,7 @@ class PictureUrls:
 
     def _require_consent(self, missing: Collection[str]) -> None:
         """Raise an error unless the user agrees to download these pictures."""
-        hosts = first_names(dict.fromkeys(urlsplit(url).netloc for url in missing))
+        hosts = first_names(dict.fromkeys(map(host_of, missing)))
         what = f"{self._rows}: {counted(len(missing), 'picture')} at URLs of {hosts}"
         consent = current_settings().download
         if consent is Consent.YES:

@@ -8,7 +8,7 @@ from medtasks.core.text import counted, first_names, grouped_notes, printable
 from medtasks.data.prepared import DataManifest, Prepared, coverage_lines
 
 MOST_REASONS = 10
-"""Reasons why media files are left out that are printed; the manifest has all."""
+"""Number of reasons for leaving out media that are printed; the manifest has all."""
 
 
 def preparation_lines(prepared: Prepared) -> Iterator[str]:
@@ -26,7 +26,7 @@ def preparation_lines(prepared: Prepared) -> Iterator[str]:
 
 
 def _details(manifest: DataManifest) -> Iterator[str]:
-    """Lines about the rows and media: what was counted, left out, and noticed."""
+    """Yield lines about rows and media: counts, differences, exclusions and oddities."""
     for kind, number in manifest.counts.by_kind.items():
         yield f"{kind}: {number:,}"
     for difference in manifest.differences:
@@ -47,7 +47,7 @@ def _details(manifest: DataManifest) -> Iterator[str]:
 
 
 def _left_out_media(manifest: DataManifest) -> Iterator[str]:
-    """A line for each reason why media files cannot be used, with the first of the files."""
+    """Yield a line for each reason why media are left out, with the first files it concerns."""
     reasons = [(reason, name) for name, reason in manifest.excluded_media.items()]
     lines = grouped_notes(reasons)
     yield from lines[:MOST_REASONS]

@@ -6,6 +6,8 @@ reads its settings when it is imported.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import random
@@ -28,9 +30,11 @@ from medtasks.benchmarks.kvasir_vqa_x1.prepare import HUB
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import HUB_PICTURES as IMAGES
 from medtasks.catalog.benchmark import AutomaticPreparation
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
-from medtasks.core.errors import NotPreparedError
+from medtasks.core.errors import DataError, MachineError, NotPreparedError
 from medtasks.data.automatic import provide_data
+from medtasks.data.hub import hub_address, hub_tree
 from medtasks.data.hub_listing import HubListing, ListedFile
+from medtasks.data.large_files import fetch_large_files
 from medtasks.data.missing_data import MissingData, PlannedDownload, require_space
 from medtasks.data.store import open_prepared
 
@@ -178,6 +182,119 @@ def test_too_little_space_is_reported_before_anything_is_downloaded() -> None:
         require_space([download])
 
 
+@pytest.fixture
+def hub_here(hub: StubHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StubHub:
+    """The hub of this process, whose client has read its settings."""
+    address = "{repo_id}/resolve/{revision}/{filename}"
+    settings = {
+        "ENDPOINT": hub.url,
+        "HUGGINGFACE_CO_URL_TEMPLATE": f"{hub.url}/{address}",
+        "HF_HUB_CACHE": str(tmp_path / "hf"),
+        "HF_HUB_OFFLINE": False,
+    }
+    for name, value in settings.items():
+        monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
+    monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
+    monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    return hub
+
+
+@pytest.mark.usefixtures("no_data")
+def test_missing_data_are_downloaded_and_prepared(
+    hub_here: StubHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DOWNLOAD", "yes")
+    provide_data([KVASIR])
+    assert open_prepared(KVASIR).manifest.counts.rows == 79
+    assert hub_here.begun == {ROWS: 1, PICTURES: 1}
+
+
+LAB = "lab/big"
+BLOB = bytes(range(250)) * 40
+
+
+class LabFile:
+    """A file that counts as large, on the hub of this process."""
+
+    def __init__(self, cache: Path) -> None:
+        self.sha256 = hashlib.sha256(BLOB).hexdigest()
+        self.listing = HubListing(LAB, COMMIT, (ListedFile("big.bin", len(BLOB), self.sha256),))
+        self.blob = cache / "datasets--lab--big" / "blobs" / self.sha256
+        self.part = self.blob.with_name(f"{self.sha256}.part")
+
+    def interrupt_at(self, size: int) -> None:
+        self.part.parent.mkdir(parents=True)
+        self.part.write_bytes(BLOB[:size])
+
+
+@pytest.fixture
+def lab_file(hub_here: StubHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabFile:
+    hub_here.datasets = {LAB: {"big.bin": BLOB}}
+    monkeypatch.setattr("medtasks.data.large_files.LARGE", 1)
+    return LabFile(tmp_path / "hf")
+
+
+def test_the_token_is_not_sent_to_the_storage_that_the_hub_redirects_to(
+    hub_here: StubHub, lab_file: LabFile
+) -> None:
+    lab_file.interrupt_at(1000)
+    with StubHub(hub_here.datasets) as storage:
+        hub_here.storage = storage
+        fetch_large_files(lab_file.listing)
+    assert lab_file.blob.read_bytes() == BLOB
+    assert hub_here.tokens == ["Bearer hf_mine"]
+    assert storage.tokens == [None]
+    assert storage.fetched["big.bin"] == len(BLOB) - 1000
+
+
+def test_the_token_is_not_sent_if_the_settings_of_the_hub_forbid_it(
+    hub_here: StubHub, lab_file: LabFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_IMPLICIT_TOKEN", True)
+    fetch_large_files(lab_file.listing)
+    assert hub_here.tokens == [None]
+
+
+def test_a_server_without_ranges_sends_the_whole_file(hub_here: StubHub, lab_file: LabFile) -> None:
+    hub_here.has_ranges = False
+    lab_file.interrupt_at(1000)
+    # older versions of the client append to what was there; the next attempt starts from scratch
+    with contextlib.suppress(OSError):
+        fetch_large_files(lab_file.listing)
+    fetch_large_files(lab_file.listing)
+    assert lab_file.blob.read_bytes() == BLOB
+
+
+def test_files_that_the_hub_serves_only_by_xet_are_left_to_its_client(
+    hub_here: StubHub, lab_file: LabFile
+) -> None:
+    huge = ListedFile("big.bin", 60 * 10**9, lab_file.sha256)
+    fetch_large_files(HubListing(LAB, COMMIT, (huge,)))
+    assert hub_here.asked == []
+
+
+@pytest.mark.usefixtures("lab_file")
+def test_a_status_of_the_server_is_reported_by_its_number(hub_here: StubHub) -> None:
+    hub_here.file_status = 410
+    with pytest.raises(
+        DataError, match=r"lab/big: \*\.bin cannot be fetched .*\(HTTP status 410\)"
+    ):
+        hub_tree(LAB, "*.bin")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_named_as_the_cause(lab_file: LabFile) -> None:
+    lab_file.part.parent.mkdir(parents=True)
+    lab_file.part.symlink_to("/dev/full")
+    with pytest.raises(MachineError, match="No space left on device; free "):
+        hub_tree(LAB, "*.bin")
+
+
+def test_a_login_of_a_mirror_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://me:secret@mirror.lab:81/hf")
+    assert hub_address() == "https://mirror.lab:81/hf"
+
+
 def test_every_benchmark_says_what_it_fetches_or_what_to_do() -> None:
     automatic = set()
     for name, benchmark in all_benchmarks().items():
@@ -223,6 +340,18 @@ def test_consent_on_a_terminal(machine: Machine, hub: StubHub, answer: str) -> N
     assert " kB, licence CC BY-NC 4.0, from SimulaMet/Kvasir-VQA-x1 (newest" in question
     assert f"from {hub.url} to {machine.folder / 'hf' / 'hub'}" in question
     assert machine.manifest()["counts"]["rows"] == 79
+
+
+@pytest.mark.slow
+def test_files_of_unknown_size_count_as_a_download(machine: Machine, hub: StubHub) -> None:
+    hub.states_sizes = False
+    with machine.on_terminal(KVASIR) as terminal:
+        terminal.wait_for("[y/N]")
+        terminal.type("n\n")
+        assert terminal.ends() == 1
+    assert "kvasir_vqa_x1 (Kvasir-VQA-x1): unknown size, licence CC BY-NC 4.0" in terminal.text
+    assert f"Download files of unknown size from {hub.url} to " in terminal.text
+    assert hub.begun == {}
 
 
 @pytest.mark.slow
