@@ -1,7 +1,7 @@
 """The task files that follow from a ``benchmark.yaml``, and the package that they form.
 
-They are written into the cache, below a hash of everything that they depend on: equal folders have
-equal files, and a folder that cannot be written works, too.
+They are written into the cache, in a directory named by a hash of their texts. Equal folders
+therefore share their task files, and a folder may be read-only.
 """
 
 from __future__ import annotations
@@ -71,13 +71,16 @@ metadata:
   benchmark: {name}
   title: {title}
   compare_with: {name}
-  {key}: {value}
+  {setting}
 """
 
 
 @dataclass(frozen=True)
 class FolderScoring:
-    """How one kind of answers is scored: the function of `CODE`, the filter, and the metrics."""
+    """How one kind of answer is scored.
+
+    ``function`` is a function of `CODE`, and ``confidence`` the task files' setting of this name.
+    """
 
     function: str
     filter: str
@@ -88,7 +91,7 @@ class FolderScoring:
 CHOICE_METRICS = ("accuracy",)
 TEXT_METRICS = ("exact_match", "rougeL", "chrf")
 OTHER_TEXT_METRICS = ("exact_match", "chrf")
-"""For other languages than English: ROUGE counts the letters a to z alone."""
+"""For languages other than English, because ROUGE counts only the letters a to z."""
 
 _OPTIONS = FolderScoring("score_choices", "OptionLetterFilter", CHOICE_METRICS, "{of: option}")
 _LABELS = FolderScoring("score_choices", "ClosedAnswerFilter", CHOICE_METRICS, "{of: answer}")
@@ -117,23 +120,29 @@ def task_names(file: BenchmarkFile) -> tuple[str, ...]:
 
 def task_texts(folder: BenchmarkFolder) -> dict[str, str]:
     """The text of each task file by the name of its task."""
-    file = folder.file
-    texts = {file.name: _plain_text(folder)}
-    for name in task_names(file)[1:]:
-        if name.endswith("_circular"):
-            words, key, value = "options rotated", "options", "{order: circular}"
-        else:
-            words, key = "paraphrased prompts", "prompts"
-            value = json.dumps(folder.templates)
-        texts[name] = _VARIANT.format(
-            name=file.name,
-            task=name,
-            version=file.version,
-            title=_quoted(f"{file.title}, {words}"),
-            key=key,
-            value=value,
-        )
+    plain_task, *variants = task_names(folder.file)
+    texts = {plain_task: _plain_text(folder)}
+    for task in variants:
+        texts[task] = _variant_text(folder, task)
     return texts
+
+
+def _variant_text(folder: BenchmarkFolder, task: str) -> str:
+    """The text of the file of a task that asks each question repeatedly."""
+    file = folder.file
+    if task.endswith("_circular"):
+        variation = "options rotated"
+        setting = "options: {order: circular}"
+    else:
+        variation = "paraphrased prompts"
+        setting = f"prompts: {json.dumps(folder.templates)}"
+    return _VARIANT.format(
+        name=file.name,
+        task=task,
+        version=file.version,
+        title=_quoted(f"{file.title}, {variation}"),
+        setting=setting,
+    )
 
 
 def _plain_text(folder: BenchmarkFolder) -> str:
@@ -171,7 +180,7 @@ def _quoted(value: object) -> str:
 
 
 def folder_package(folder: BenchmarkFolder) -> TaskPackage:
-    """The package of a folder, whose task files are written unless they exist.
+    """The package of a folder; its task files are written unless they exist.
 
     Raises:
         UsageError: they cannot be written.
@@ -194,7 +203,7 @@ def folder_package(folder: BenchmarkFolder) -> TaskPackage:
 
 
 def _are_written(texts: dict[str, str], directory: Path) -> bool:
-    """Whether the task files are in ``directory`` as they should be."""
+    """Whether ``directory`` has the task files with exactly these texts."""
     try:
         for name, text in texts.items():
             if (directory / f"{name}.yaml").read_text(encoding="utf-8") != text:
@@ -205,7 +214,7 @@ def _are_written(texts: dict[str, str], directory: Path) -> bool:
 
 
 def _write(texts: dict[str, str], target: Path, folder: BenchmarkFolder) -> None:
-    """Write the task files; of several processes, the last one wins with equal files."""
+    """Write the task files; several processes may do so at once, since they write the same."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(target) as work:

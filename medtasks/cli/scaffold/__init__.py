@@ -1,7 +1,7 @@
 """``medtasks new``: a package of tasks to start from.
 
-Its files are Jinja templates in ``files/``, rendered by :mod:`medtasks.cli.scaffold.rendering`. A
-package made of a benchmark folder is in :mod:`medtasks.cli.scaffold.folder_package`.
+Its files are Jinja templates in ``files/``, rendered by :mod:`medtasks.cli.scaffold.rendering`.
+:mod:`medtasks.cli.scaffold.folder_package` turns a benchmark folder into a package.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def check_package_name(package: str) -> None:
 
 
 def check_module_name(module: str, subject: str) -> None:
-    """Raise a `UsageError`, which begins with ``subject``, if no module can have this name, or one
-    has it.
-    """
+    """Raise a `UsageError`, which begins with ``subject``, if the name is invalid or in use."""
     if not module.isidentifier() or keyword.iskeyword(module):
         raise UsageError(
             f"{subject}, which cannot be a module's name; begin with a letter, and avoid Python's "
@@ -102,7 +100,7 @@ def check_module_name(module: str, subject: str) -> None:
 
 
 def _check_benchmark_name(name: str) -> None:
-    """Refuse a name that is not valid, or that a task, group or benchmark has."""
+    """Refuse a name that is invalid, or that a task, group or benchmark already has."""
     if not _BENCHMARK.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise UsageError(
             f"benchmark name {name!r}: expected at most {_LONGEST_NAME} lower-case letters and "

@@ -1,9 +1,9 @@
 """``medtasks new PACKAGE --package --from FOLDER``: a benchmark folder as a package.
 
-The package has the folder's files, the task files that follow from them, and a module with the
-functions that the task files name. The module has the name of the benchmark, so that tasks,
-templates, rubrics and scores keep their names. So do the functions: runs of the folder and of the
-package have the same protocol.
+The package has the folder's files, the task files generated from them, and a module with the
+functions that the task files name. The module is named after the benchmark, so that tasks,
+templates, rubrics, scores and functions keep their names, and runs of the folder and of the package
+have the same protocol.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def write_folder_package(target: Path, package: str, source: Path) -> BenchmarkF
 
 
 def files_elsewhere(folder: BenchmarkFolder) -> tuple[Path, ...]:
-    """The data file and the directory of the pictures where they are outside of the folder."""
+    """The data file and the directory of the pictures, if they are outside of the folder."""
     root = folder.path.resolve()
     paths = (folder.data.resolve(), folder.images.resolve())
     return tuple(path for path in paths if not path.is_relative_to(root))
 
 
 def _module_texts(folder: BenchmarkFolder) -> dict[str, str]:
-    """The texts of the module's files that are made of the folder, by their paths."""
+    """The texts of the module's files that are generated from the folder, by their paths."""
     texts = {FILE_NAME: _described(folder), "tasks/placeholder.jsonl": PLACEHOLDER}
     for name, text in task_texts(folder).items():
         texts[f"tasks/{folder.name}/{name}.yaml"] = _of_package(text, folder)
@@ -76,7 +76,7 @@ def _module_texts(folder: BenchmarkFolder) -> dict[str, str]:
 
 
 def _fields(package: str, folder: BenchmarkFolder, copied: list[Path]) -> dict[str, str]:
-    """What the package's own files are rendered with."""
+    """The values that the templates of the package's own files are rendered with."""
     scoring = folder_scoring(folder.file)
     return {
         "package": package,
@@ -96,18 +96,21 @@ def _fields(package: str, folder: BenchmarkFolder, copied: list[Path]) -> dict[s
 
 
 def _patterns(folder: BenchmarkFolder, copied: list[Path]) -> list[str]:
-    """Patterns of the module's files that are no code, for setuptools."""
+    """Patterns of the module's files that are not code, for setuptools."""
     patterns = [FILE_NAME, "tasks/**/*", "templates/**/*"]
     if folder.rubrics:
         patterns.append("rubrics/*")
-    for path in copied:
-        directory = path.parts[0] if len(path.parts) > 1 else ""
-        pattern = f"{escape(directory)}/**/*" if directory else f"*{escape(path.suffix)}"
-        if not path.suffix and not directory:
-            pattern = escape(path.name)
-        if pattern not in patterns:
-            patterns.append(pattern)
-    return patterns
+    patterns += map(_pattern, copied)
+    return list(dict.fromkeys(patterns))
+
+
+def _pattern(path: Path) -> str:
+    """A pattern of a file: all files of its top directory, or all that have its suffix."""
+    if len(path.parts) > 1:
+        return f"{escape(path.parts[0])}/**/*"
+    if path.suffix:
+        return f"*{escape(path.suffix)}"
+    return escape(path.name)
 
 
 def _own_files(folder: BenchmarkFolder) -> Iterator[Path]:
