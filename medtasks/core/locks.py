@@ -16,8 +16,7 @@ from pathlib import Path
 from medtasks.core.errors import UsageError
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
-"""What a file system without locks answers: then there is no protection against other processes."""
-
+"""Error numbers that a file system without locks answers with."""
 
 _PAUSE = 0.5
 """Seconds between attempts to get a lock that another process holds."""
@@ -33,13 +32,17 @@ class LockedError(UsageError):
 
 @contextlib.contextmanager
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
-    """Lock the directory ``target``, which need not exist, for the block, against other processes
-    on this file system.
+    """Lock the directory ``target``, which need not exist, against other processes for the block.
 
-    If another process holds the lock, a hidden file that the system releases when a process is
-    killed, a `LockedError` says by which ``target`` is being ``doing`` (``prepared``), and to wait
-    ``otherwise`` to do something else. Where the file system has no locks, there is no such
-    protection.
+    The lock is a hidden file beside ``target``; the system releases it when the process ends, even
+    if it is killed. A file system without locks gives no protection.
+
+    Args:
+        doing: what is done to ``target`` meanwhile, as a participle (``prepared``).
+        otherwise: the end of the error message after "wait for it", such as another way to go on.
+
+    Raises:
+        LockedError: another process holds the lock.
     """
     from filelock import FileLock, Timeout
 
@@ -68,9 +71,9 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_when_free(target: Path, doing: str, waits_for: Callable[[str], None]) -> Iterator[None]:
-    """As :func:`held`, but wait until no other process holds the lock.
+    """Lock like :func:`held`, but wait while another process holds the lock.
 
-    ``waits_for`` is called once, with the process that holds it, if there is one.
+    Before it waits, ``waits_for`` is called once with a description of that process.
     """
     is_reported = False
     with contextlib.ExitStack() as stack:
@@ -87,9 +90,7 @@ def held_when_free(target: Path, doing: str, waits_for: Callable[[str], None]) -
 
 
 def is_held(target: Path) -> bool:
-    """Whether a process holds the lock of :func:`held` on ``target``; also if that cannot be
-    known.
-    """
+    """Whether a process holds the lock of :func:`held` on ``target``; true if in doubt."""
     try:
         with _lock_file(target).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -101,7 +102,7 @@ def is_held(target: Path) -> bool:
 
 
 def _has_locks(directory: Path) -> bool:
-    """Whether the file system of ``directory`` has locks, tried on a file that nobody else sees."""
+    """Whether the file system of ``directory`` has locks, tried on a temporary file."""
     with tempfile.TemporaryFile(dir=directory) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +116,7 @@ def _lock_file(target: Path) -> Path:
 
 
 def _holder(lock_file: Path) -> str:
-    """The process that holds a lock, as it wrote itself into the file."""
+    """A description of the process that holds a lock, which it wrote into the file."""
     with contextlib.suppress(OSError):
         holder = lock_file.read_text(encoding="utf-8")
         if holder:
@@ -125,12 +126,13 @@ def _holder(lock_file: Path) -> str:
 
 @contextlib.contextmanager
 def directory_lock(directory: Path, operation: int) -> Iterator[bool]:
-    """Lock an existing directory for the block by an ``operation`` of `fcntl.flock`; whether that
-    succeeded.
+    """Lock an existing directory for the block, and yield whether that succeeded.
+
+    ``operation`` is one of `fcntl.flock`.
     """
     with contextlib.ExitStack() as stack:
         is_locked = False
-        # it cannot be read, another process has it, or there are no locks
+        # fails if the directory cannot be read, is locked, or its file system has no locks
         with contextlib.suppress(OSError):
             handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             stack.callback(os.close, handle)

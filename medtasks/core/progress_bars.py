@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 
 def bars(*more: ProgressColumn) -> Progress:
-    """Progress bars on standard error, with ``more`` columns; disabled if that is not a
-    terminal.
-    """
+    """Return progress bars with ``more`` columns; they are disabled without a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -36,8 +34,9 @@ def bars(*more: ProgressColumn) -> Progress:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that draws a progress bar on standard error, called with (done, total); it does
-    nothing if that is not a terminal.
+    """Show a progress bar for the block, and yield the function that updates it: (done, total).
+
+    Without a terminal, the function does nothing.
     """
     with bars() as drawn:
         task = drawn.add_task(label, total=None)

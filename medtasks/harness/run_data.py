@@ -13,10 +13,14 @@ from .command_line import read_commands
 
 
 def provide_run_data(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Prepare the data of the tasks that are missing, if the user agrees to the download.
+    """Prepare the data that the tasks lack, if the user agrees to the download.
 
-    In a command with several evaluations (``--config``), the first one provides the data of all, so
-    that the user is asked once.
+    In a command with several evaluations (``--config``), the first one prepares the data of all, so
+    that the user is asked only once.
+
+    Args:
+        asked: the arguments of the harness's evaluation.
+        ours: the names of its tasks that are medtasks' own.
 
     Raises:
         NotPreparedError: data are missing, and may not or cannot be downloaded.
