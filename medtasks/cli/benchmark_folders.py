@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks.catalog.benchmark_file import BenchmarkFile
 from medtasks.catalog.benchmark_folder import BenchmarkFolder, load_benchmark_folder
 from medtasks.catalog.contents import forget_packages, packages_found, task_packages
 from medtasks.catalog.folder_tasks import folder_package, task_names
@@ -76,15 +77,20 @@ def _located(path: Path) -> Path:
     return path
 
 
+def taken_by_harness(file: BenchmarkFile) -> list[str]:
+    """The names of a benchmark's tasks that tasks of lmms-eval have already."""
+    from medtasks.harness.task_names import harness_names
+
+    return sorted(harness_names().intersection(task_names(file)))
+
+
 def _use(folder: BenchmarkFolder) -> None:
     """Use the folder in this process.
 
     Raises:
         UsageError: a package, another folder or lmms-eval has a task of one of its names.
     """
-    from medtasks.harness.task_names import harness_names
-
-    taken = sorted(harness_names().intersection(task_names(folder.file)))
+    taken = taken_by_harness(folder.file)
     if taken:
         raise UsageError(
             f"{folder.place('name')}: lmms-eval has a task {taken[0]} already; change `name`."

@@ -132,6 +132,13 @@ def test_nothing_is_overwritten(medtasks: Any, table: Path) -> None:
     assert "my_vqa: exists already" in done.stderr
 
 
+def test_the_name_of_a_task_of_the_harness_is_refused(medtasks: Any, table: Path) -> None:
+    done = medtasks("new", "mme", "--from", "rows.csv")
+    assert done.returncode == 2
+    assert "mme: lmms-eval has a task mme already; give another name." in done.stderr
+    assert not (table.parent / "mme").exists()
+
+
 def test_rows_and_pictures_may_stay_where_they_are(medtasks: Any, table: Path) -> None:
     arguments = (
         "--no-copy",

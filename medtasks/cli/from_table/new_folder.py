@@ -13,7 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from medtasks.catalog.benchmark_file import BenchmarkFile, BenchmarkName
 from medtasks.catalog.benchmark_folder import BenchmarkFolder
-from medtasks.cli.benchmark_folders import add_benchmark_folder
+from medtasks.catalog.folders_in_use import refuse_other_folder
+from medtasks.cli.benchmark_folders import add_benchmark_folder, taken_by_harness
 from medtasks.cli.console import fail, write
 from medtasks.cli.from_table.columns import Column, Columns
 from medtasks.cli.from_table.folder_files import (
@@ -98,6 +99,8 @@ def new_folder(request: Request, ask: Ask | None) -> None:
         is_local = not has_urls(pictures)
         checked = benchmark_text(request.target, facts, proposal, sources)
         checked_folder = _checked_folder(request, checked, table, sources.images, is_local=is_local)
+        if request.add:
+            _require_free_names(checked_folder)
         _require_sound_rows(checked_folder, decode=bool(sources.copied_pictures))
         names = write_folder(request.target, facts, proposal, sources)
     write(printable(f"wrote {request.target}: {', '.join(names)}"))
@@ -150,6 +153,16 @@ def _require_name(name: str) -> None:
             f"{shown(name)} cannot be the name of a benchmark, expected a name of lower-case "
             "letters, digits and underscores such as my_vqa; give another name."
         ) from error
+
+
+def _require_free_names(folder: BenchmarkFolder) -> None:
+    """Refuse a name that prevents the folder from being added, before it is written."""
+    refuse_other_folder(folder.name, folder.path)
+    taken = taken_by_harness(folder.file)
+    if taken:
+        raise UsageError(
+            f"{folder.name}: lmms-eval has a task {taken[0]} already; give another name."
+        )
 
 
 # --- encodings ---
