@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -382,6 +383,25 @@ def test_two_plausible_columns_are_not_guessed(
 ) -> None:
     with pytest.raises(Undecided, match=message):
         proposed(header, [row, row], tmp_path)
+
+
+@pytest.mark.parametrize("names", ["ABCDEFGHIJK", [f"option {n}" for n in range(11)]])
+def test_more_options_than_letters_are_not_dropped(names: Sequence[str], tmp_path: Path) -> None:
+    header = ["question", *names, "answer"]
+    row = ["Which?", *"abcdefghijk", "b"]
+    with pytest.raises(MedtasksError, match="are more than 10 options, expected at most 10"):
+        proposed(header, [row], tmp_path)
+    fewer = proposed(["question", "A", "B", "K", "answer"], [["Why?", *"xyz", "A"]], tmp_path)
+    assert fewer.options == {"A": "A", "B": "B"}
+
+
+def test_answers_that_became_dates_are_named(tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["question", "answer"])
+    book.active.append(["When?", date(2024, 1, 2)])
+    book.save(tmp_path / "rows.xlsx")
+    with pytest.raises(Undecided, match="row 2: column 'answer' is the date or time 2024-01-02"):
+        propose(Columns.of_file(tmp_path / "rows.xlsx"), Wishes())
 
 
 def test_vlmevalkits_layout(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def option_columns(roles: Roles) -> str | Mapping[str, str] | None:
         message = f"{roles.columns.path.name}: {' and '.join(map(shown, candidates))}"
         raise Undecided(f"{message} may each be the options", "--column options=", candidates)
     if families:
+        _require_letters(roles, families[0])
         roles.add("options", list(families[0].values()), "their names")
         return families[0]
     if lists:
@@ -57,6 +58,18 @@ def _options_of(names: Sequence[str]) -> str | Mapping[str, str] | None:
     if len(names) == 1:
         return names[0]
     return dict(zip(LETTERS, names, strict=False))
+
+
+def _require_letters(roles: Roles, family: Mapping[str, str]) -> None:
+    """Refuse more options than there are letters."""
+    if len(family) > len(LETTERS):
+        names = list(family.values())
+        most = len(LETTERS)
+        raise UsageError(
+            f"{roles.columns.path.name}: the columns {shown(names[0])} to {shown(names[-1])} are "
+            f"more than {most} options, expected at most {most}; remove columns, or "
+            "name those of the options with --column options=."
+        )
 
 
 def _require_lists(column: Column) -> None:

@@ -10,7 +10,7 @@ from medtasks.cli.from_table.columns import Column, Columns
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
-from medtasks.data.folder_cells import gold_label, gold_letter
+from medtasks.data.folder_cells import CellError, cell_text, gold_label, gold_letter
 
 FORMS: Mapping[AnswerForm, str] = {
     "letter": "the letters of options",
@@ -100,7 +100,19 @@ def _without_form(answer: Column, choices: Sequence[Mapping[str, str]]) -> Undec
                 f"text nor number of an option ({lettered or 'the row has none'})"
             )
             return Undecided(message, "--column answer=")
-    return Undecided(f"column {shown(answer.name)} is empty", "--column answer=")
+    return _without_text(answer)
+
+
+def _without_text(answer: Column) -> Undecided:
+    """The error that an answer column has no texts; names a cell with something else."""
+    for cell, where in zip(answer.cells, answer.places, strict=True):
+        try:
+            cell_text(cell)
+        except CellError as error:
+            message = f"{where}: column {shown(answer.name)} {error}"
+            return Undecided(message, "--column answer=")
+    message = f"{answer.places[0].file}: column {shown(answer.name)} is empty"
+    return Undecided(message, "--column answer=")
 
 
 # --- labels and texts ---
@@ -113,8 +125,7 @@ def guess_kind(answer: Column) -> AnswerGuess:
         Undecided: the answers may be labels, or texts of which some are equal.
     """
     if not answer.counts:
-        message = f"{answer.places[0].file}: column {shown(answer.name)} is empty"
-        raise Undecided(message, "--column answer=")
+        raise _without_text(answer)
     if all(gold_label(text, YES_NO) for text in answer.counts):
         return AnswerGuess("yes/no", "every answer is yes or no")
     labels = {text.casefold() for text in answer.counts}

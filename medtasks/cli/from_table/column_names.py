@@ -66,7 +66,9 @@ _STEMS_OF_OPTIONS = frozenset(
         *("antwort", "choix", "reponse", "proposition", "opcion", "opcao", "opzione", "选项"),
     }
 )
-_LETTERED = re.compile(rf"(?P<stem>{'|'.join(sorted(_STEMS_OF_OPTIONS))}|)(?P<letter>[a-j])")
+_LETTERED = re.compile(rf"(?P<stem>{'|'.join(sorted(_STEMS_OF_OPTIONS))}|)(?P<letter>[a-k])")
+_ELEVENTH = "K"
+"""The letter of an option that is one too many."""
 _NUMBERED = re.compile(r"(?P<stem>\D+)(?P<number>[0-9]{1,2})")
 
 
@@ -100,6 +102,7 @@ def option_families(columns: Iterable[str]) -> list[dict[str, str]]:
     """The families of columns that contain one option each, by the letters of the options.
 
     A family is ``A``, ``B``, … or ``option_a``, ``option_b``, … or ``choice 1``, ``choice 2``, ….
+    One with more options than a question may have has 11.
     """
     families: dict[tuple[str, bool], dict[str, str]] = defaultdict(dict)
     for column in columns:
@@ -111,9 +114,12 @@ def option_families(columns: Iterable[str]) -> list[dict[str, str]]:
         if numbered is not None and numbered["stem"] in _STEMS_OF_OPTIONS:
             families[numbered["stem"], False][numbered["number"]] = column
     complete: list[dict[str, str]] = []
+    letters = [*LETTERS, _ELEVENTH]
     for (_, has_letters), family in families.items():
         names = family if has_letters else _with_letters(family)
-        if len(names) > 1 and sorted(names) == list(LETTERS[: len(names)]):
+        if _ELEVENTH in names and len(names) < len(letters):
+            del names[_ELEVENTH]  # the name of another column
+        if len(names) > 1 and sorted(names) == letters[: len(names)]:
             complete.append(dict(sorted(names.items())))
     return complete
 
@@ -124,7 +130,10 @@ def _with_letters(numbered: Mapping[str, str]) -> dict[str, str]:
     if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         return {}
     by_number = {int(number): column for number, column in numbered.items()}
-    return {LETTERS[place]: by_number[number] for place, number in enumerate(numbers[:10])}
+    return {
+        letter: by_number[number]
+        for letter, number in zip([*LETTERS, _ELEVENTH], numbers, strict=False)
+    }
 
 
 def picture_families(columns: Iterable[str]) -> list[tuple[str, ...]]:

@@ -123,7 +123,7 @@ class Roles:
         unnamed = [name for name in names if name.startswith("(column ")]
         blank = f" (name {first_names(unnamed)} in the header)" if unnamed else ""
         message = f"{file}: no column is named like the {role}: {_listed(names)}{blank}"
-        near = with_word_of(role, names) or get_close_matches(role, names, n=1)
+        near = with_word_of(role, names) or get_close_matches(role, names, n=1, cutoff=0.8)
         text_option = "--question " if role == "question" else ""
         return Undecided(message, f"--column {role}=", near[:1], text_option)
 
