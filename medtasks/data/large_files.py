@@ -39,6 +39,17 @@ def fetch_large_files(listing: HubListing) -> None:
             _fetch_into_cache(listing, file, file.sha256)
 
 
+def arrived_bytes(listing: HubListing, file: ListedFile) -> int:
+    """The size of what an interrupted download has left of a file."""
+    if file.sha256 is None:
+        return 0
+    part = _part_path(_blob_path(listing.dataset, file.sha256))
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _fetch_into_cache(listing: HubListing, file: ListedFile, sha256: str) -> None:
     """Fetch a file into the cache, unless another process does; then wait for it."""
     blob = _blob_path(listing.dataset, sha256)
@@ -51,7 +62,7 @@ def _fetch_into_cache(listing: HubListing, file: ListedFile, sha256: str) -> Non
     with held_when_free(blob, "downloaded", report):
         if blob.exists():  # another process has fetched it
             return
-        part = blob.with_name(f"{blob.name}.part")
+        part = _part_path(blob)
         _fetch(listing, file, part)
         if file_sha256(part) != sha256:
             part.unlink()
@@ -101,3 +112,8 @@ def _blob_path(dataset: str, sha256: str) -> Path:
 
     folder = repo_folder_name(repo_id=dataset, repo_type="dataset")
     return Path(constants.HF_HUB_CACHE) / folder / "blobs" / sha256
+
+
+def _part_path(blob: Path) -> Path:
+    """The file of what has arrived of a large file."""
+    return blob.with_name(f"{blob.name}.part")

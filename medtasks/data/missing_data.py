@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +17,10 @@ from medtasks.data.hub_listing import (
     HubListing,
     ListedFile,
     hub_listing,
-    known_bytes,
     stated_size,
 )
+from medtasks.data.large_files import arrived_bytes
+from medtasks.data.preparation import partial_directory
 from medtasks.data.prepared import data_root
 from medtasks.data.store import open_prepared
 
@@ -133,14 +135,21 @@ def planned_downloads(missing: Sequence[MissingData]) -> list[PlannedDownload]:
 
 def files_to_fetch(planned: Iterable[PlannedDownload]) -> list[ListedFile]:
     """The files that are not in the hub's cache on this machine."""
-    listings: dict[HubListing, None] = {}  # an ordered set: benchmarks may share a dataset
+    return [file for listing in _listings(planned) for file in listing.files_to_fetch]
+
+
+def _listings(planned: Iterable[PlannedDownload]) -> Iterable[HubListing]:
+    """The listings of the downloads, each once: benchmarks may share a dataset."""
+    listings: dict[HubListing, None] = {}  # an ordered set
     for download in planned:
         listings.update(dict.fromkeys(download.listings))
-    return [file for listing in listings for file in listing.files_to_fetch]
+    return listings
 
 
 def require_space(planned: Sequence[PlannedDownload]) -> None:
     """Check that there is disk space for the downloads and for the prepared data.
+
+    What an interrupted download or preparation has left is not needed again.
 
     Raises:
         NotPreparedError: a disk has too little free space.
@@ -149,8 +158,8 @@ def require_space(planned: Sequence[PlannedDownload]) -> None:
 
     needed_by_disk: dict[int, int] = {}
     place_of_disk: dict[int, Path] = {}
-    to_fetch = known_bytes(files_to_fetch(planned))
-    prepared = sum(download.bytes for download in planned)
+    to_fetch = _bytes_still_to_fetch(planned)
+    prepared = _bytes_still_to_prepare(planned)
     for folder, needed in ((Path(constants.HF_HUB_CACHE), to_fetch), (data_root(), prepared)):
         place = _existing(folder)
         disk = place.stat().st_dev
@@ -166,6 +175,34 @@ def require_space(planned: Sequence[PlannedDownload]) -> None:
                 f"{names} takes up to {byte_count(needed)}; free some, or choose directories on "
                 "another disk with HF_HOME (downloads) and MEDTASKS_DATA (prepared data)."
             )
+
+
+def _bytes_still_to_fetch(planned: Iterable[PlannedDownload]) -> int:
+    """The size of the downloads, less what interrupted ones have left."""
+    total = 0
+    for listing in _listings(planned):
+        for file in listing.files_to_fetch:
+            total += max(0, (file.bytes or 0) - arrived_bytes(listing, file))
+    return total
+
+
+def _bytes_still_to_prepare(planned: Iterable[PlannedDownload]) -> int:
+    """The size of the prepared data, less what interrupted preparations have left."""
+    total = 0
+    for download in planned:
+        data = (data_root() / download.missing.name).resolve()
+        total += max(0, download.bytes - _directory_bytes(partial_directory(data)))
+    return total
+
+
+def _directory_bytes(directory: Path) -> int:
+    """The size of all files in a directory, which another process may be changing; 0 without it."""
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += Path(folder, name).stat().st_size
+    return total
 
 
 def _existing(folder: Path) -> Path:

@@ -54,7 +54,7 @@ class Preparation:
         """Name the directories, without creating any."""
         self.benchmark = get_benchmark(self.name)
         self.target = (self.out or data_root() / self.name).resolve()  # `.` has no name
-        self.directory = self.target.with_name(f".{self.target.name}.partial")
+        self.directory = partial_directory(self.target)
         self._held = ExitStack()
 
     def __enter__(self) -> Preparation:
@@ -260,3 +260,8 @@ def _without_pictures(
             continue
         all_exist = all((files / name).is_file() for name in unusable)
         yield record.sample_id, "unreadable_image" if all_exist else "missing_image"
+
+
+def partial_directory(target: Path) -> Path:
+    """The directory of a preparation that has not finished; ``target`` is that of finished data."""
+    return target.with_name(f".{target.name}.partial")

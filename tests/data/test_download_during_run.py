@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -232,6 +233,22 @@ def lab_file(hub_here: StubHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     hub_here.datasets = {LAB: {"big.bin": BLOB}}
     monkeypatch.setattr("medtasks.data.large_files.LARGE", 1)
     return LabFile(tmp_path / "hf")
+
+
+def test_space_is_not_required_again_for_what_was_left(
+    no_data: Path, lab_file: LabFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = MissingData(get_benchmark("med_cmr"), AutomaticPreparation(), "")
+    download = PlannedDownload(missing, (lab_file.listing,))
+    free = SimpleNamespace(free=2 * len(BLOB) - 1500)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: free)
+    lab_file.interrupt_at(1000)
+    with pytest.raises(NotPreparedError, match=r"takes up to 19\.0 kB"):
+        require_space([download])
+    unpacked = no_data / ".med_cmr.partial" / "media" / "unpacked.png"
+    unpacked.parent.mkdir(parents=True)
+    unpacked.write_bytes(bytes(500))
+    require_space([download])
 
 
 def test_the_token_is_not_sent_to_the_storage_that_the_hub_redirects_to(
