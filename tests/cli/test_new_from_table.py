@@ -395,6 +395,14 @@ def test_more_options_than_letters_are_not_dropped(names: Sequence[str], tmp_pat
     assert fewer.options == {"A": "A", "B": "B"}
 
 
+def test_rows_of_blanks_at_the_end_of_a_sheet_are_no_rows(tmp_path: Path) -> None:
+    book = Workbook()
+    for cells in (["question", "answer"], ["Why?", "yes"], [None, None], ["  ", None]):
+        book.active.append(cells)
+    book.save(tmp_path / "rows.xlsx")
+    assert Columns.of_file(tmp_path / "rows.xlsx").rows == 1
+
+
 def test_answers_that_became_dates_are_named(tmp_path: Path) -> None:
     book = Workbook()
     book.active.append(["question", "answer"])
