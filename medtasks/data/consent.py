@@ -25,7 +25,10 @@ def _is_in_background() -> bool:
 def is_agreed(question: str) -> bool:
     """Ask the question on standard error; return whether the answer is yes (by default, no)."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:  # a refusal, not an interruption of work
+        answer = ""
     if not answer.endswith("\n"):  # the user has closed the input
         print(file=sys.stderr, flush=True)
     return answer.strip().lower() in ("y", "yes")
