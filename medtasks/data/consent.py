@@ -25,10 +25,7 @@ def _is_in_background() -> bool:
 def is_agreed(question: str) -> bool:
     """Ask the question on standard error; return whether the answer is yes (by default, no)."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    try:
-        answer = sys.stdin.readline()
-    except KeyboardInterrupt:  # a refusal, not an interruption of work
-        answer = ""
+    answer = sys.stdin.readline()
     if not answer.endswith("\n"):  # the user has closed the input
         print(file=sys.stderr, flush=True)
     return answer.strip().lower() in ("y", "yes")

@@ -384,17 +384,6 @@ def test_refusal_on_a_terminal(machine: Machine, hub: StubHub, answer: str) -> N
 
 
 @pytest.mark.slow
-def test_an_interrupt_at_the_question_is_a_refusal(machine: Machine, hub: StubHub) -> None:
-    with machine.on_terminal(KVASIR) as terminal:
-        terminal.wait_for("[y/N]")
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.ends() == 1
-        assert terminal.text.endswith(TODAY)
-        assert "Traceback" not in terminal.text
-    assert hub.begun == {}
-
-
-@pytest.mark.slow
 def test_no_question_is_asked_if_the_answer_is_known(machine: Machine, hub: StubHub) -> None:
     for setting in (
         {"MEDTASKS_DOWNLOAD": "no"},
