@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from medtasks.catalog.board_layout import NOT_STATED
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.findings import Severity
@@ -210,7 +211,7 @@ def _unshareable_rows(run: Submission, name: str) -> Iterator[SubmissionFinding]
     is_mini = run.manifest.data[benchmark].mini
     if not is_withheld(benchmark) or is_mini or lacks_texts(samples):
         return
-    why = layout_of(benchmark).why or "its package has no board layout that allows more"
+    why = layout_of(benchmark).why or NOT_STATED
     number = counted(len(samples), "sample")
     yield run.problem(
         "LB304",

@@ -84,6 +84,7 @@ def folder_benchmark(folder: BenchmarkFolder) -> Benchmark:
             source=file.source,
             licence=file.licence,
             language=file.language,
+            shows=file.shows,
         ),
         data=DataSource(
             prepare=f"medtasks add {folder.name}",

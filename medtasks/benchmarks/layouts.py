@@ -21,7 +21,7 @@ from medtasks.benchmarks.layout_parts import (
     kinds_of_error,
     scores,
 )
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import NOT_STATED, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
 from medtasks.catalog.spec import TaskSpec, inner_groups, leaf_tasks, load_spec, load_specs
@@ -85,8 +85,8 @@ def default_layout(benchmark: str) -> BoardLayout:
     """A plain layout, made from the benchmark's tasks.
 
     The first metric of each group (of each task without a group) is the headline, and a table of
-    all metrics and one per breakdown follow for each; no samples are shown. Tasks with rotated
-    options or paraphrased prompts are not in the headline.
+    all metrics and one per breakdown follow for each. Of samples, it shows what the benchmark's
+    `Publication` allows. Tasks with rotated options or paraphrased prompts are not in the headline.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.
@@ -104,10 +104,17 @@ def default_layout(benchmark: str) -> BoardLayout:
     tables: list[LayoutTable] = []
     for spec in specs:
         tables.extend(_plain_tables(spec, taken))
-    chance = bool(get_benchmark(benchmark).options)
+    described = get_benchmark(benchmark)
+    chance = bool(described.options)
     plot = Plot("headline-scores", "Headline scores", "bars", tuple(headline), chance=chance)
-    why = "Its package has no board layout that allows more."
-    layout = BoardLayout(benchmark, tuple(headline), tuple(tables), (plot,), why=why)
+    layout = BoardLayout(
+        benchmark,
+        tuple(headline),
+        tuple(tables),
+        (plot,),
+        shows=described.publication.shows,
+        why=NOT_STATED,
+    )
     check_layout(layout)
     return _with_errors(layout, pooled=True)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from medtasks.catalog.board_layout import PublishedPart
 from medtasks.catalog.items import Item, Joined, SampleView, Turn, Value, sample_items
 from medtasks.catalog.records import Record
 from medtasks.core.errors import MedtasksError
@@ -109,6 +110,8 @@ class Publication:
         bibliography: a BibTeX file with the paper's entry, which methods sections cite; by default
             the entry is made of the benchmark's title and ``paper``.
         figures: a CSV file of published scores (`leaderboard.schema.reference`).
+        shows: which part of a sample may be published, unless a board layout states it
+            (`medtasks.catalog.board_layout.BoardLayout`).
     """
 
     paper: str
@@ -118,6 +121,7 @@ class Publication:
     intended_use: str = "research"
     bibliography: Path | None = None
     figures: Path | None = None
+    shows: PublishedPart = "nothing"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pydantic import Field, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 import medtasks
+from medtasks.catalog.board_layout import PublishedPart
 from medtasks.catalog.key_types import ABSENT, Name, Names, TaskKeys, refuse_if
 from medtasks.core.schema import shown, text_that
 from medtasks.core.text import first_names
@@ -142,6 +143,7 @@ class BenchmarkFile(TaskKeys):
         licence: licence of rows and pictures.
         paper: identifier of the paper.
         source: where the data are from.
+        shows: which part of samples leaderboards may publish.
         version: raised whenever rows or prompts change on purpose.
     """
 
@@ -162,6 +164,7 @@ class BenchmarkFile(TaskKeys):
     licence: Name = "unknown"
     paper: Name = "unpublished"
     source: Name = "local files"
+    shows: PublishedPart = "nothing"
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
     @model_validator(mode="after")

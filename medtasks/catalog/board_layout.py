@@ -7,12 +7,20 @@ import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_stack
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from medtasks.core.findings import Place
 
 ALL_GROUPS = "*"
 """As a column's ``group``: one column per group of the breakdown in the results, sorted."""
+
+PublishedPart: TypeAlias = Literal["nothing", "text", "media"]
+"""What may be published of a sample: nothing but its id, extracted option and scores; also
+question, references and response; or also its images.
+"""
+
+NOT_STATED = "The benchmark does not state that its samples may be published."
+"""Why a benchmark without a board layout shows no more of its samples."""
 
 
 _CONSTRUCTION = (__file__, dataclasses.__file__, "<string>")
@@ -115,5 +123,5 @@ class BoardLayout(_LayoutPart):
     headline: tuple[Column, ...]
     tables: tuple[LayoutTable, ...] = ()
     plots: tuple[Plot, ...] = ()
-    shows: Literal["nothing", "text", "media"] = "nothing"
+    shows: PublishedPart = "nothing"
     why: str = ""

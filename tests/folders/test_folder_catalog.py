@@ -10,6 +10,7 @@ import pytest
 from folder_bench import OPTIONS_YAML, FolderBuilder
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
+from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.contents import forget_packages, owner_of, packages_found, task_files
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
@@ -44,6 +45,13 @@ def test_a_folder_has_tasks_and_a_benchmark(folder: Path) -> None:
     benchmark = get_benchmark("my_vqa")
     assert (benchmark.options, benchmark.cluster) == (("A", "B", "C"), "patient")
     assert load_spec("my_vqa").metadata.breakdowns == ("modality",)
+
+
+@pytest.mark.parametrize(("line", "shown"), [("", "nothing"), ("shows: media\n", "media")])
+def test_what_a_board_may_publish_of_samples(folder: Path, line: str, shown: str) -> None:
+    with (folder / "benchmark.yaml").open("a", encoding="utf-8") as file:
+        file.write(line)
+    assert default_layout("my_vqa").shows == shown
 
 
 def test_data_are_prepared_on_first_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
