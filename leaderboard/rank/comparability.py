@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,32 +140,35 @@ class ComparabilityGroups:
 
 
 def _comparability_group(candidates: Sequence[ScoreCandidate]) -> ComparabilityGroup:
-    """The group of the comparable candidates, and what happened to the others."""
+    """The comparability group of one score: every candidate is ranked, waiting, apart or replaced.
+
+    ``candidates`` are all runs that have the score, oldest first.
+    """
     eligible = [
         candidate for candidate in candidates if candidate.counts and not candidate.run.blind
     ]
     comparable = _comparable_candidates(eligible)
-    main = comparable[0] if comparable else None
+    main = comparable[0] if comparable else None  # what the others are compared with
     with_value = [candidate for candidate in comparable if candidate.score.value is not None]
-    ranked, replaced = _newest(with_value)
-    waiting, replaced_waiting = _newest(_waiting_candidates(eligible, main))
-    replaced |= replaced_waiting
-    for model in ranked.keys() & waiting.keys():
-        replaced[waiting.pop(model).key] = ranked[model].key
+    without_value = _waiting_candidates(eligible, main)
+    remaining = _without(candidates, [*with_value, *without_value])
 
-    placed = {candidate.key for candidate in (*ranked.values(), *waiting.values())}
-    placed |= replaced.keys()
-    remaining = [candidate for candidate in candidates if candidate.key not in placed]
-    apart = []
+    ranked = _newest_by_model(with_value)
+    waiting = _newest_by_model(without_value)
+    replaced = _replacements(with_value) | _replacements(without_value)
+    for model in ranked.keys() & waiting.keys():
+        superseded = waiting.pop(model)
+        replaced[superseded.key] = ranked[model].key
+
+    apart: list[RunApart] = []
     for members in _by_group(remaining):
-        newest, replaced_apart = _newest(members)
-        replaced |= replaced_apart
-        for candidate in newest.values():
+        replaced |= _replacements(members)
+        for candidate in _newest_by_model(members).values():
             apart.append(RunApart(candidate.run, reasons_apart(candidate, main)))
     return ComparabilityGroup(
         signature="" if main is None else main.signature,
-        ranked={model: candidate.run for model, candidate in sorted(ranked.items())},
-        waiting={model: candidate.run for model, candidate in sorted(waiting.items())},
+        ranked=_runs_by_model(ranked),
+        waiting=_runs_by_model(waiting),
         apart=apart,
         replaced=replaced,
         usual=main is None or main.usual,
@@ -173,10 +176,23 @@ def _comparability_group(candidates: Sequence[ScoreCandidate]) -> ComparabilityG
     )
 
 
+def _without(
+    candidates: Iterable[ScoreCandidate], excluded: Iterable[ScoreCandidate]
+) -> list[ScoreCandidate]:
+    """The candidates that are not among those ``excluded``, in the same order."""
+    excluded_keys = {candidate.key for candidate in excluded}
+    return [candidate for candidate in candidates if candidate.key not in excluded_keys]
+
+
+def _runs_by_model(candidates: Mapping[str, ScoreCandidate]) -> dict[str, ScoredRun]:
+    """The runs of the candidates by model, sorted by model."""
+    return {model: candidate.run for model, candidate in sorted(candidates.items())}
+
+
 def _waiting_candidates(
     eligible: Sequence[ScoreCandidate], main: ScoreCandidate | None
 ) -> list[ScoreCandidate]:
-    """The candidates that were asked the same as ``main`` and have no value, such as unjudged."""
+    """The candidates asked the same as ``main`` that have no value, for example unjudged ones."""
     if main is None:
         return []
     waiting = []
@@ -187,7 +203,11 @@ def _waiting_candidates(
 
 
 def _comparable_candidates(eligible: Sequence[ScoreCandidate]) -> list[ScoreCandidate]:
-    """The candidates of the preferred set of comparable ones."""
+    """The candidates that are comparable with each other, in the same order; one set of several.
+
+    In the preferred set (`_preference`), unverified runs with a smaller share of the release are
+    left out, unless they have nearly all of it.
+    """
     preferred = min(_by_group(eligible), key=_preference, default=[])
     largest = max((candidate.share for candidate in preferred), default=0.0)
     least_share = min(largest, _WHOLE)
@@ -216,19 +236,27 @@ def _preference(members: Sequence[ScoreCandidate]) -> tuple[Any, ...]:
 
 
 def _by_group(candidates: Iterable[ScoreCandidate]) -> list[list[ScoreCandidate]]:
+    """The candidates in sets that are comparable with each other."""
     groups: dict[tuple[str, str], list[ScoreCandidate]] = defaultdict(list)
     for candidate in candidates:
         groups[candidate.group_key].append(candidate)
     return list(groups.values())
 
 
-def _newest(
-    candidates: Sequence[ScoreCandidate],
-) -> tuple[dict[str, ScoreCandidate], dict[str, str]]:
-    """The newest run of each model, and the one that replaces each older run."""
-    newest = {candidate.model: candidate for candidate in candidates}
+def _newest_by_model(candidates: Iterable[ScoreCandidate]) -> dict[str, ScoreCandidate]:
+    """The newest candidate of each model; ``candidates`` are sorted, oldest first."""
+    newest: dict[str, ScoreCandidate] = {}
+    for candidate in candidates:
+        newest[candidate.model] = candidate  # in place of an older one
+    return newest
+
+
+def _replacements(candidates: Sequence[ScoreCandidate]) -> dict[str, str]:
+    """For the key of each older run, that of the newest of its model; sorted, oldest first."""
+    newest = _newest_by_model(candidates)
     replaced = {}
     for candidate in candidates:
-        if candidate is not newest[candidate.model]:
-            replaced[candidate.key] = newest[candidate.model].key
-    return newest, replaced
+        replacement = newest[candidate.model]
+        if candidate is not replacement:
+            replaced[candidate.key] = replacement.key
+    return replaced

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -89,42 +90,50 @@ def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:
 
 
 def samples_of(board: Board, runs: Mapping[str, RunFolder], store: RunStore) -> SampleText:
-    """The samples of those of the ``runs`` (by key) that ``board`` ranks, as they are scored here.
+    """Functions that read the samples of each benchmark, task and model, as they are scored here.
 
-    If several runs of a model have a task, the newest is used. A track without a page of its own is
-    on the page whose tables name its tasks.
+    They are those of the ``runs`` (by key) that ``board`` ranks. If several runs of a model have a
+    task, the newest is used. A track without a page of its own is on the page whose tables name its
+    tasks.
 
     Raises:
         DataError: later, when samples are read, if a run or a sample cannot be read.
     """
-    installed = load_specs().keys()
-    run_samples: dict[str, _RunSamples] = {}
+    readers: dict[str, _RunSamples] = {}
     samples: dict[SampleKey, Callable[[], Answers]] = {}
     for benchmark in board.benchmarks:
-        page_tasks = _tasks_on_page(board, benchmark)
-        for model, key in _ranked_runs(board, benchmark, runs):
-            if key not in run_samples:
-                run_samples[key] = _RunSamples(runs[key], store)
-            for task in board.runs[key].counts.keys() & installed & page_tasks:
-                read = partial(run_samples[key].answers, task)
-                samples[SampleKey(benchmark.name, task, model)] = read
+        for sample_key, run_key in _newest_runs(board, benchmark, runs).items():
+            if run_key not in readers:
+                readers[run_key] = _RunSamples(runs[run_key], store)
+            samples[sample_key] = partial(readers[run_key].answers, sample_key.task)
     return samples
 
 
-def _ranked_runs(
-    board: Board, benchmark: BenchmarkBoard, runs: Mapping[str, RunFolder]
-) -> list[tuple[str, str]]:
-    """The models and keys of the ``runs`` that the benchmark ranks, the newest last."""
-    ranked: set[tuple[str, str]] = set()
+def _newest_runs(
+    board: Board, benchmark: BenchmarkBoard, runs: Iterable[str]
+) -> dict[SampleKey, str]:
+    """The key of the newest of the ``runs`` that the benchmark ranks, by task and model."""
+    page_tasks = _tasks_on_page(board, benchmark)
+    candidates: dict[SampleKey, list[str]] = defaultdict(list)
+    for model, run_keys in _ranked_runs(benchmark, runs).items():
+        for run_key in run_keys:
+            for task in board.runs[run_key].counts.keys() & page_tasks:
+                candidates[SampleKey(benchmark.name, task, model)].append(run_key)
+
+    def age(run_key: str) -> tuple[str, str]:
+        return board.runs[run_key].created, run_key
+
+    return {sample_key: max(run_keys, key=age) for sample_key, run_keys in candidates.items()}
+
+
+def _ranked_runs(benchmark: BenchmarkBoard, runs: Iterable[str]) -> dict[str, set[str]]:
+    """The keys of the ``runs`` in a ranked row of the benchmark's tables, by model."""
+    available = set(runs)
+    ranked: dict[str, set[str]] = defaultdict(set)
     for table in benchmark.tables:
         for row in table.rows:
-            ranked.update((row.model, key) for key in row.runs if key in runs)
-
-    def age(model_and_key: tuple[str, str]) -> tuple[str, tuple[str, str]]:
-        _, key = model_and_key
-        return board.runs[key].created, model_and_key
-
-    return sorted(ranked, key=age)
+            ranked[row.model] |= available.intersection(row.runs)
+    return ranked
 
 
 def _tasks_on_page(board: Board, benchmark: BenchmarkBoard) -> set[str]:

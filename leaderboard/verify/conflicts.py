@@ -3,65 +3,109 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import permutations, product
+from typing import NamedTuple
 
 from medtasks.catalog.spec import load_spec
 
 from .scored_run import ScoredRun
 
+Conflicts = dict[str, dict[str, list[str]]]
+"""The tasks on which two runs conflict: ``conflicts[run_key][other_run_key]``, in both orders."""
 
-def contradictions(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
-    """By run, the runs that claim the same data with other documents, with the tasks.
 
-    Their questions or gold answers differ, so the data of one of them are invented.
+class _TaskData(NamedTuple):
+    """A task on one state of its data, identified by the fingerprint that a run claims."""
+
+    task: str
+    fingerprint: str
+
+
+class _TaskResponses(NamedTuple):
+    """All responses to a task, identified by their hash."""
+
+    task: str
+    responses: str
+
+
+@dataclass(frozen=True)
+class _QuestionGroup:
+    """Runs with the same questions and gold answers: ``questions`` are hashes by sample id."""
+
+    questions: Mapping[str, str]
+    runs: list[ScoredRun]
+
+
+def contradictions(runs: Iterable[ScoredRun]) -> Conflicts:
+    """The tasks on which two runs claim the same data, but have other questions or gold answers.
+
+    Both have the same fingerprint, so the documents of at least one of them are not the data's.
     """
-    by_data: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
-    for run in runs:
-        for task in run.record.questions:
-            benchmark = load_spec(task).metadata.benchmark
-            by_data[task, run.manifest.data[benchmark].fingerprint].append(run)
-    conflicts: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (task, _), runs_on_data in by_data.items():
-        for first, second in permutations(_by_questions(task, runs_on_data), 2):
-            if _contradict(first[0].record.questions[task], second[0].record.questions[task]):
-                for run, opponent in product(first, second):
-                    conflicts[run.public.key][opponent.public.key].append(task)
+    conflicts: Conflicts = defaultdict(lambda: defaultdict(list))
+    for data, runs_on_data in _runs_by_data(runs).items():
+        groups = _question_groups(data.task, runs_on_data)
+        for first, second in permutations(groups, 2):
+            if not _contradict(first.questions, second.questions):
+                continue
+            for run, opponent in product(first.runs, second.runs):
+                conflicts[run.public.key][opponent.public.key].append(data.task)
     return conflicts
 
 
-def _by_questions(task: str, runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]:
-    """The runs in sets with equal questions: most runs have, so only sets are compared."""
-    sets: list[list[ScoredRun]] = []
+def _runs_by_data(runs: Iterable[ScoredRun]) -> dict[_TaskData, list[ScoredRun]]:
+    """The runs that claim the same data of a task, by task and data."""
+    by_data: dict[_TaskData, list[ScoredRun]] = defaultdict(list)
     for run in runs:
-        for members in sets:
-            if members[0].record.questions[task] == run.record.questions[task]:
-                members.append(run)
+        for task in run.record.questions:
+            benchmark = load_spec(task).metadata.benchmark
+            fingerprint = run.manifest.data[benchmark].fingerprint
+            by_data[_TaskData(task, fingerprint)].append(run)
+    return by_data
+
+
+def _question_groups(task: str, runs: Iterable[ScoredRun]) -> list[_QuestionGroup]:
+    """The runs, grouped by their questions of the task.
+
+    Nearly all runs have equal questions, so comparing groups is much faster than comparing runs.
+    """
+    groups: list[_QuestionGroup] = []
+    for run in runs:
+        questions = run.record.questions[task]
+        for group in groups:
+            if group.questions == questions:
+                group.runs.append(run)
                 break
         else:
-            sets.append([run])
-    return sets
+            groups.append(_QuestionGroup(questions, [run]))
+    return groups
 
 
 def _contradict(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
-    """Whether a sample in both has different questions or gold answers."""
-    return any(first[sample] != second[sample] for sample in first.keys() & second.keys())
+    """Whether a sample that both have differs in its question or gold answer."""
+    shared_samples = first.keys() & second.keys()
+    return any(first[sample_id] != second[sample_id] for sample_id in shared_samples)
 
 
-def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
-    """By run, the runs of other models with the same responses, with the tasks.
+def same_responses(runs: Iterable[ScoredRun]) -> Conflicts:
+    """The tasks on which runs of two different models have exactly the same responses.
 
-    They are a copy, or a coincidence.
+    One is a copy of the other, or they agree by coincidence.
     """
-    by_responses: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
-    for run in runs:
-        for task, responses in run.record.responses.items():
-            by_responses[task, responses].append(run)
-    copies: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (task, responses), same_runs in by_responses.items():
-        if not responses:
-            continue
+    conflicts: Conflicts = defaultdict(lambda: defaultdict(list))
+    for task_responses, same_runs in _runs_by_responses(runs).items():
         for run, copy in permutations(same_runs, 2):
             if run.model != copy.model:
-                copies[run.public.key][copy.public.key].append(task)
-    return copies
+                conflicts[run.public.key][copy.public.key].append(task_responses.task)
+    return conflicts
+
+
+def _runs_by_responses(runs: Iterable[ScoredRun]) -> dict[_TaskResponses, list[ScoredRun]]:
+    """The runs with the same responses to a task; tasks without any response are left out."""
+    by_responses: dict[_TaskResponses, list[ScoredRun]] = defaultdict(list)
+    for run in runs:
+        for task, responses in run.record.responses.items():
+            if responses:
+                by_responses[_TaskResponses(task, responses)].append(run)
+    return by_responses

@@ -41,17 +41,25 @@ class Shown:
 
 
 def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
-    """What can be shown of the sample's media."""
+    """The number of the sample's pictures and the times of its frames, or why none can be shown."""
     try:
         document = _document(sample.task, sample.sample_id, manifest)
     except MedtasksError as error:
-        benchmark = load_spec(sample.task).metadata.benchmark
-        facts = manifest.data.get(benchmark)
-        fix = f"prepare them: {get_benchmark(benchmark).data.prepare}"
-        if facts is not None and facts.mini:
-            fix = "run the model again"
+        fix = _fix_for_missing_data(sample.task, manifest)
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
-    return Shown(_count(document), tuple(document.get("times") or ()))
+    times = document.get("times") or ()
+    return Shown(count=_count(document), times=tuple(times))
+
+
+def _fix_for_missing_data(task: str, manifest: RunManifest) -> str:
+    """What a user can do if the documents that the run was asked are not on this machine."""
+    benchmark = load_spec(task).metadata.benchmark
+    facts = manifest.data.get(benchmark)
+    if facts is not None and facts.mini:
+        # miniature data are generated here when needed; if they differ from those of the run,
+        # another version of medtasks made those, and this one cannot make them again
+        return "run the model again"
+    return f"prepare them: {get_benchmark(benchmark).data.prepare}"
 
 
 def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
