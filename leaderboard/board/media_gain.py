@@ -212,30 +212,32 @@ def _rows_in_group(entry: Entry, column: BoardColumn) -> Rows:
 
 
 def _text_only(column: BoardColumn, groups: ComparabilityGroups) -> TextOnly | None:
-    """The items that every blind run answers, by a column's score.
+    """The items that every run without media gets right, by the column's score.
 
-    None if this is not a mean over answers. Runs on other items than the first one's do not count.
+    None if the score is not a mean of points over possible points. At least one model must have a
+    run without media. Only runs on the same items as that of the first model by name are used.
     """
     twins = groups.blind_twins(column.task, column.metric)
-    entries: dict[str, Entry] = {}
-    for model, twin in sorted(twins.items()):
-        entries[model] = twin.blind.entries[column.task]
-    items = next(iter(entries.values())).items
+    models = sorted(twins)
+    items = twins[models[0]].blind.entries[column.task].items
     statistics = {}
-    for model, entry in entries.items():
+    for model in models:
+        entry = twins[model].blind.entries[column.task]
         if entry.items == items:
             statistics[model] = entry.statistics(column.metric)
-    tables = list(statistics.values())
-    if tables[0].shape[1] != 2:
+
+    by_model = np.array(list(statistics.values()))  # models × items × statistics of the metric
+    if by_model.shape[2] != 2:
         return None
-    has_value = np.array([~without_value(table) for table in tables])
-    is_full = np.array([table[:, 0] == table[:, 1] for table in tables])
-    answered = np.flatnonzero((has_value & is_full).all(axis=0))
+    points, possible_points = by_model[..., 0], by_model[..., 1]
+    has_value = np.array([~without_value(rows) for rows in by_model])
+    is_right = has_value & (points == possible_points)
+    answered = np.flatnonzero(is_right.all(axis=0))
     return TextOnly(
         task=column.task,
         metric=column.metric,
         models=tuple(statistics),
         items=int(has_value.any(axis=0).sum()),
-        expected=None if column.chance is None else column.chance ** len(tables),
+        expected=None if column.chance is None else column.chance ** len(statistics),
         answered=tuple(items[row] for row in answered.tolist()),
     )

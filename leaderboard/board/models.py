@@ -73,12 +73,16 @@ class _ModelsLoader(MarkedLoader):
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # PyYAML's own attribute
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping of a YAML node.
+
+        Raises:
+            ConstructorError: a key is duplicated; PyYAML itself would use its last value.
+        """
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        repeated = sorted(str(key) for key in keys if keys.count(key) > 1)
-        if repeated:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key {repeated[0]!r} is duplicated", node.start_mark
-            )
+        duplicated = sorted(str(key) for key in keys if keys.count(key) > 1)
+        if duplicated:
+            problem = f"key {duplicated[0]!r} is duplicated"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         content: dict[Any, Any] = super().construct_mapping(node, deep)
         return content
 

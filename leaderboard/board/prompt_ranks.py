@@ -143,19 +143,21 @@ def _order_changes(models: Sequence[str], ranks: Ranks) -> Iterator[OrderChange]
 
 
 def _rank_correlations(models: Sequence[str], ranks: Ranks) -> tuple[float | None, float | None]:
-    """The mean and the lowest of Kendall's tau-b between two prompts.
+    """The mean and the lowest of Kendall's tau-b over the pairs of prompts.
 
-    None if they are undefined, because models are tied.
+    A pair is left out if all models are tied under one of its prompts, because tau-b is undefined
+    then. Both numbers are None if no pair is left.
     """
     from scipy.stats import kendalltau  # slow to import
 
-    orders = []
+    untied = []
     for rank in ranks.values():
-        orders.append([rank[model] for model in models])
+        model_ranks = [rank[model] for model in models]
+        if len(set(model_ranks)) > 1:
+            untied.append(model_ranks)
     correlations = []
-    for first, second in combinations(orders, 2):
-        if len(set(first)) > 1 and len(set(second)) > 1:
-            correlations.append(float(kendalltau(first, second).statistic))
+    for first, second in combinations(untied, 2):
+        correlations.append(float(kendalltau(first, second).statistic))
     if not correlations:
         return None, None
     return sum(correlations) / len(correlations), min(correlations)

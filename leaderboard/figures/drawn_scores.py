@@ -85,34 +85,41 @@ def summaries(series: Sequence[ColumnScores], most: int = 8) -> str:
 
 
 def summary(column_scores: ColumnScores) -> str:
-    """A column's best and last model with their numbers; of a signed column, lowest and highest.
+    """The best and the last model of a column with their scores, in words.
 
-    Incomplete scores are considered only if there are no others.
+    For a signed column, which has no best value, the lowest and the highest. Incomplete scores are
+    considered only if there are no others. Scores are tied if they are written the same.
     """
     column = column_scores.column
-    valued = [score for score in column_scores.scores if score.value is not None]
-    if not valued:
+    ordered = _ordered_scores(column_scores)
+    if not ordered:
         return f"{column.label}: no value"
-    complete = [score for score in valued if not score.incomplete]
-    best_is_highest = column.higher_is_better and not column.signed
-    in_order = sorted(
-        complete or valued, key=lambda score: score.value or 0.0, reverse=best_is_highest
-    )
-    first = in_order[0]
-    last = in_order[-1]
+    first, last = ordered[0], ordered[-1]
     unit = "" if column.unit in ("points", "score") else f" {UNITS[column.unit]}"
-    tied_with_first = [score for score in in_order if score.text == first.text]
-    if len(in_order) == 1:
+    if len(ordered) == 1:
         return f"{column.label}: {first.label} {first.text}{unit}"
-    if len(tied_with_first) == len(in_order):
+    tied_with_first = sum(score.text == first.text for score in ordered[1:])
+    if tied_with_first == len(ordered) - 1:
         return f"{column.label}: all {first.text}{unit}"
     first_words = f"{first.words}{unit}"
-    if len(tied_with_first) > 1:
-        first_words += f" (and {len(tied_with_first) - 1} more)"
+    if tied_with_first > 0:
+        first_words += f" (and {tied_with_first} more)"
     last_words = f"{last.words}{unit}"
     if column.signed:
         return f"{column.label}, {direction(column)}: from {first_words} to {last_words}"
     return f"{column.label}: best {first_words}, last {last_words}"
+
+
+def _ordered_scores(column_scores: ColumnScores) -> list[DrawnScore]:
+    """The scores with a value, best first, or lowest first for a signed column.
+
+    Incomplete scores are left out unless all are incomplete.
+    """
+    column = column_scores.column
+    valued = [score for score in column_scores.scores if score.value is not None]
+    complete = [score for score in valued if not score.incomplete]
+    highest_first = column.higher_is_better and not column.signed
+    return sorted(complete or valued, key=lambda score: score.value or 0.0, reverse=highest_first)
 
 
 def scale_of(column: BoardColumn) -> str:

@@ -141,7 +141,11 @@ def _scale_ends(column: BoardColumn, values: Sequence[float]) -> tuple[str, str]
 
 
 def _value_cells(entry: ColumnScores, scale: Sequence[float]) -> list[HeatCell]:
-    """The cells of a column, from the worst to the best number of ``scale``."""
+    """The cells of a column, with goodness from 0 for the worst score to 1 for the best.
+
+    ``scale`` are the scores whose lowest and highest end the scale. Goodness is 0.5 if all of them
+    are equal, and None without a score.
+    """
     low, high = min(scale, default=0.0), max(scale, default=0.0)
     cells = []
     for score in entry.scores:

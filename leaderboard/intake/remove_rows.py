@@ -67,22 +67,38 @@ class _Stripped:
 
 
 def _without_rows(before: RunRecord, *, words: bool) -> _Stripped:
-    """The run without what is withheld, but with answers that are ``words``."""
+    """The run without what is withheld, and without tasks and groups whose scores would change.
+
+    With ``words``, answers that are single words are kept.
+    """
     manifest = before.manifest
-    kept, left_out = _stripped_tasks(before, words=words)
-    groups = {name: tasks for name, tasks in manifest.groups.items() if kept.keys() >= {*tasks}}
-    facts_kept = {task: facts for task, facts in manifest.tasks.items() if task in kept}
-    stripped_manifest = manifest.model_copy(update={"tasks": facts_kept, "groups": groups})
-    record = RunRecord.scored(stripped_manifest, kept)
+    kept_tasks, left_out = _stripped_tasks(before, words=words)
+    facts = {task: facts for task, facts in manifest.tasks.items() if task in kept_tasks}
+    whole_groups = {}
+    for name, members in manifest.groups.items():
+        if kept_tasks.keys() >= set(members):
+            whole_groups[name] = members
+    stripped_manifest = manifest.model_copy(update={"tasks": facts, "groups": whole_groups})
+    record = RunRecord.scored(stripped_manifest, kept_tasks)
+
+    unchanged = set()
     for name in manifest.groups:
-        if name not in groups:
+        if name not in whole_groups:
             left_out.append(f"{name}, because one of its tasks is")
             continue
         changed = _changed_score(before.groups[name], record.groups[name])
-        if changed is not None:
+        if changed is None:
+            unchanged.add(name)
+        else:
             left_out.append(_would_change(name, changed))
-            del groups[name], record.groups[name]
-    return _Stripped(record, left_out)
+    return _Stripped(_with_groups(record, unchanged), left_out)
+
+
+def _with_groups(run: RunRecord, names: Collection[str]) -> RunRecord:
+    """The run with only those of its groups that are in ``names``, in the same order."""
+    members = {name: tasks for name, tasks in run.manifest.groups.items() if name in names}
+    scores = {name: score for name, score in run.groups.items() if name in names}
+    return replace(run, manifest=run.manifest.model_copy(update={"groups": members}), groups=scores)
 
 
 def _stripped_tasks(

@@ -128,17 +128,22 @@ def refusals(run: ScoredRun, task: str) -> Iterator[str]:
 
 
 def is_blind_twin(blind: ScoreCandidate, seeing: ScoreCandidate) -> bool:
-    """Whether the first run had no media, and differs from the second only in that.
+    """Whether the run ``blind`` had no media, and differs from ``seeing`` in nothing else.
 
-    It has another protocol hash, which covers both `blind` and the generation settings; those are
-    compared themselves.
+    Their protocol hashes differ, because these cover `blind`. They also cover the generation
+    settings, so the settings themselves are compared.
     """
     if not blind.run.blind:
         return False
-    here, there = parse_signature(blind.signature), parse_signature(seeing.signature)
-    differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
-    if not differing <= {"blind", "protocol"}:
-        return False
-    settings = blind.run.public.generation
-    others_settings = seeing.run.public.generation
-    return all(settings.get(leaf) == others_settings.get(leaf) for leaf in leaf_tasks(blind.task))
+    blind_parts = parse_signature(blind.signature)
+    seeing_parts = parse_signature(seeing.signature)
+    for part in blind_parts.keys() | seeing_parts.keys():
+        is_same = blind_parts.get(part) == seeing_parts.get(part)
+        if not is_same and part not in ("blind", "protocol"):
+            return False
+    blind_settings = blind.run.public.generation
+    seeing_settings = seeing.run.public.generation
+    for leaf in leaf_tasks(blind.task):
+        if blind_settings.get(leaf) != seeing_settings.get(leaf):
+            return False
+    return True

@@ -24,25 +24,36 @@ class ClaimedRow(NamedTuple):
 def on_common_items(
     entries: Mapping[str, Entry], metric: str
 ) -> tuple[dict[str, Array], Sequence[str]]:
-    """The statistics of all models on the same items, and the cluster of each item.
+    """Each model's statistics on the same items, and the cluster of each item.
 
-    Verified runs have equal items. Others may claim any: each row is then an item in a cluster, and
-    a run without it has no value there. Runs that contradict each other about the question of an
-    item share no row: the items on which they agree are a choice of one of them.
+    The statistics are arrays of the same shape for all models: a row for each item, and a column
+    for each statistic of the metric. Row ``i`` is the same item for every model, and ``i`` is its
+    place among the clusters.
+
+    Verified runs have equal items. Other runs may claim any items: each row is then an item in a
+    cluster, with NaN for a model that does not have it. Runs that contradict each other about the
+    question of an item share no row, not even of items on which they agree: whoever made up the
+    questions could have chosen those.
+
+    Args:
+        entries: the entry of each model's run for one task or group; at least one.
+        metric: the name of the metric.
     """
     first, *rest = entries.values()
     if all(_has_equal_items(first, entry) for entry in rest):
-        return {model: entry.statistics(metric) for model, entry in entries.items()}, first.clusters
+        statistics = {model: entry.statistics(metric) for model, entry in entries.items()}
+        return statistics, first.clusters
     rows_by_model = _claimed_rows(entries)
-    every_row = sorted(set().union(*rows_by_model.values()))
-    row_places = {row: place for place, row in enumerate(every_row)}
-    width = get_metric(metric).width
-    tables = {}
+    all_rows = sorted(set().union(*rows_by_model.values()))
+    place_of_row = {row: place for place, row in enumerate(all_rows)}
+    shape = (len(all_rows), get_metric(metric).width)
+    statistics = {}
     for model, entry in entries.items():
-        table = np.full((len(every_row), width), np.nan)
-        table[[row_places[row] for row in rows_by_model[model]]] = entry.statistics(metric)
-        tables[model] = table
-    return tables, [row.first_item for row in every_row]
+        places = [place_of_row[row] for row in rows_by_model[model]]
+        statistics[model] = np.full(shape, np.nan)
+        statistics[model][places] = entry.statistics(metric)
+    clusters = [row.first_item for row in all_rows]
+    return statistics, clusters
 
 
 def _has_equal_items(first: Entry, second: Entry) -> bool:

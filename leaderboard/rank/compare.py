@@ -84,9 +84,16 @@ def _shared_names(first: ScoredRun, second: ScoredRun, task: str | None) -> list
 
 
 def shared_metrics(runs: Sequence[ScoredRun], name: str) -> list[str]:
-    """The metrics of a task or group that all runs have."""
-    shared = set.intersection(*[set(run.entries[name].scores.metrics) for run in runs])
-    return [metric for metric in runs[0].entries[name].scores.metrics if metric in shared]
+    """The metrics of a task or group that all runs have, in the order of the first run.
+
+    There must be at least one run, and all must have the task or group.
+    """
+    first_run, *further_runs = runs
+    shared = list(first_run.entries[name].scores.metrics)
+    for run in further_runs:
+        metrics_of_run = run.entries[name].scores.metrics
+        shared = [metric for metric in shared if metric in metrics_of_run]
+    return shared
 
 
 def _require_metric(metric: str, metrics_by_name: Mapping[str, Sequence[str]]) -> None:

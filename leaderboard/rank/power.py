@@ -213,14 +213,17 @@ class _Tried:
 
 
 def _crossing(tried: Sequence[_Tried], around: float) -> float:
-    """The difference that the test would find with probability `POWER`.
+    """The true difference that the test would detect with probability `POWER`.
 
-    It is where a straight line through the probits of the shares near ``around``, weighted by their
-    precision, reaches that of `POWER`, and not far outside of what was tried.
+    It is interpolated by a probit regression: a straight line is fitted to the probits of the
+    detected shares, weighted by their precision, and solved for the probit of `POWER`. Only
+    differences near ``around`` are used, and the result is limited to the same range (`NEAR`).
+    ``around`` itself is returned if the line cannot be fitted or does not rise.
     """
     from scipy.special import ndtri
 
-    lowest, highest = (around * bound for bound in NEAR)
+    lowest = around * NEAR[0]
+    highest = around * NEAR[1]
     near = [attempt for attempt in tried if lowest <= attempt.difference <= highest]
     below = [attempt for attempt in tried if attempt.difference < lowest]
     if len(near) < 4 and below:
@@ -233,13 +236,14 @@ def _crossing(tried: Sequence[_Tried], around: float) -> float:
     # half a study is added to each outcome: the probits of 0 and 1 are infinite
     shares = (observed * studies + 0.5) / (studies + 1)
     probits = ndtri(shares)
-    # by the delta method, up to a constant factor
+    share_errors = np.sqrt(shares * (1 - shares) / studies)
+    # by the delta method; the densities lack a constant factor, which the fit does not depend on
     densities = np.exp(-(probits**2) / 2)
-    errors = np.sqrt(shares * (1 - shares) / studies) / densities
-    slope, start = np.polyfit(differences, probits, 1, w=1 / errors)
+    probit_errors = share_errors / densities
+    slope, intercept = np.polyfit(differences, probits, 1, w=1 / probit_errors)
     if slope <= 0:
         return around
-    crossing = (ndtri(POWER) - start) / slope
+    crossing = (ndtri(POWER) - intercept) / slope
     return float(min(max(crossing, lowest), highest))
 
 

@@ -174,22 +174,29 @@ def _all_pairs(
     metric: str,
     codes: npt.NDArray[np.intp],
 ) -> tuple[Pair, ...]:
-    """Every pair of models, over the items that count for both, with corrected p-values."""
+    """Every pair of models, over the items that count for both, with corrected p-values.
+
+    Args:
+        order: the models, best first.
+        models: their tables, which have equal items.
+        metric: the name of the metric.
+        codes: array ``(items,)`` of the number of each item's cluster.
+    """
     score = get_metric(metric).score
-    # most pairs have all items in common, so these scores are computed once
-    whole = {}
+    # most pairs have all counted items in common, so these scores are computed once
+    scores_on_all = {}
     for model in order:
-        whole[model] = _clustered_score(models[model], models[model].counted, codes, score)
+        scores_on_all[model] = _clustered_score(models[model], models[model].counted, codes, score)
+
+    def score_on(rows: Mask, model: str) -> paired.ClusteredScore:
+        if np.array_equal(rows, models[model].counted):
+            return scores_on_all[model]
+        return _clustered_score(models[model], rows, codes, score)
+
     pairs = []
     for first, second in combinations(order, 2):
         in_both = models[first].counted & models[second].counted
-        sides = []
-        for model in (first, second):
-            if np.array_equal(in_both, models[model].counted):
-                sides.append(whole[model])
-            else:
-                sides.append(_clustered_score(models[model], in_both, codes, score))
-        difference = paired.paired_difference(*sides)
+        difference = paired.paired_difference(score_on(in_both, first), score_on(in_both, second))
         if not difference.items or not math.isfinite(difference.difference):
             difference = _difference_without_items(models[first].value, models[second].value)
         tables = (models[first].statistics, models[second].statistics)
@@ -203,7 +210,7 @@ def _clustered_score(
     codes: npt.NDArray[np.intp],
     score: Score,
 ) -> paired.ClusteredScore:
-    """A model's score over the items in ``rows``, by cluster."""
+    """A model's score over the items of the mask ``rows``, by cluster; ``codes`` number these."""
     return paired.clustered_score(table.statistics[rows], codes[rows], score)
 
 

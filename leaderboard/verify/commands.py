@@ -42,17 +42,27 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
 
 
 def _environment(manifest: RunManifest) -> list[str]:
-    """The assignments of environment variables before a command."""
-    tasks = manifest.tasks.values()
+    """The environment variables that the run was made with, as ``NAME=value`` before a command."""
+    subsets: set[str] = set()
+    frame_caps: set[int] = set()
+    is_blind = False
+    for facts in manifest.tasks.values():
+        is_blind = is_blind or facts.blind
+        if facts.subset:
+            subsets.add(facts.subset)
+        cap = facts.frames.get("cap")
+        if cap is not None:
+            frame_caps.add(cap)
+
     environment = []
-    if any(facts.mini for facts in manifest.data.values()):
+    if manifest.miniature:
         environment.append("MEDTASKS_DATA=mini")
-    if any(facts.blind for facts in tasks) and not manifest.model.get("blind"):
+    if is_blind and not manifest.model.get("blind"):
         environment.append("MEDTASKS_BLIND=1")
-    subsets = {f"MEDTASKS_SUBSET={facts.subset}" for facts in tasks if facts.subset}
-    environment += sorted(subsets)
-    caps = {facts.frames["cap"] for facts in tasks if facts.frames.get("cap") is not None}
-    environment += [f"MEDTASKS_MAX_FRAMES={cap}" for cap in sorted(caps)]
+    for subset in sorted(subsets):
+        environment.append(f"MEDTASKS_SUBSET={subset}")
+    for cap in sorted(frame_caps):
+        environment.append(f"MEDTASKS_MAX_FRAMES={cap}")
     return environment
 
 
@@ -122,16 +132,27 @@ def _judge_argument(identity: Mapping[str, Any]) -> str:
 
 
 def _named_tasks(manifest: RunManifest) -> list[str]:
-    """The value of ``--tasks``: the run's widest groups, and all tasks outside them."""
-    widest: dict[str, set[str]] = {}
-    by_size = sorted(manifest.groups.items(), key=lambda group: -len(group[1]))
-    for name, members in by_size:
-        if not any({*members} <= wider for wider in widest.values()):
-            widest[name] = {*members}
-    covered = set().union(*widest.values())
-    groups = [name for name in manifest.groups if name in widest]
-    alone = [task for task in manifest.tasks if task not in covered]
-    return [*groups, *alone]
+    """The value of ``--tasks``: the groups that no other group contains, then ungrouped tasks.
+
+    Of groups with the same tasks, only the first is named.
+    """
+    tasks_by_group = {name: set(members) for name, members in manifest.groups.items()}
+
+    def size(group: str) -> int:
+        return len(tasks_by_group[group])
+
+    widest: list[set[str]] = []
+    widest_names: set[str] = set()
+    for name in sorted(tasks_by_group, key=size, reverse=True):  # a container before its parts
+        tasks = tasks_by_group[name]
+        is_contained = any(tasks <= wider for wider in widest)
+        if not is_contained:
+            widest.append(tasks)
+            widest_names.add(name)
+    grouped_tasks = set().union(*widest)
+    groups = [name for name in manifest.groups if name in widest_names]
+    ungrouped = [task for task in manifest.tasks if task not in grouped_tasks]
+    return [*groups, *ungrouped]
 
 
 def _options(manifest: RunManifest) -> list[str]:

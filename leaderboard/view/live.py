@@ -247,24 +247,38 @@ def _progress(
 
 
 def _count_abstentions(spec: TaskSpec, samples: Sequence[Sample]) -> int:
-    """How many samples have their document's abstention as the answer, as the filter writes it."""
-    documents = {_abstention(sample): sample.document for sample in samples}
-    responses = [[text] for text in documents]
-    readings = spec.filter.kind().apply(responses, list(documents.values()))
-    reading_of = dict(zip(documents, map(str, readings), strict=True))
-    return sum(sample.filtered == reading_of[_abstention(sample)] for sample in samples)
+    """The number of samples whose answer is the abstention that their document defines.
+
+    Answers are compared as filtered, so each abstention is filtered once, too.
+    """
+    document_by_abstention = {_abstention(sample): sample.document for sample in samples}
+    responses = [[abstention] for abstention in document_by_abstention]
+    documents = list(document_by_abstention.values())
+    readings = spec.filter.kind().apply(responses, documents)
+    filtered_abstentions = {}
+    for abstention, reading in zip(document_by_abstention, readings, strict=True):
+        filtered_abstentions[abstention] = str(reading)
+    return sum(sample.filtered == filtered_abstentions[_abstention(sample)] for sample in samples)
 
 
 def _abstention(sample: Sample) -> str:
+    """The response with which a model declines the sample's question; empty if there is none."""
     return str(sample.document.get("abstention", ""))
 
 
 def _shown_scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
-    """The metrics by which the board ranks, if the task or group has some; else all that apply to
-    it.
+    """The metrics and scores by which the board ranks, or else all that apply.
+
+    ``name`` is the task or group of the ``scores``.
     """
     layout = layout_of(load_spec(name).metadata.benchmark)
     ranking_metrics = {column.metric for column in layout.headline}
-    applicable = {metric: score for metric, score in scores.metrics.items() if score.samples}
-    ranked = [(metric, score) for metric, score in applicable.items() if metric in ranking_metrics]
-    return ranked or list(applicable.items())
+    applicable = []
+    ranking = []
+    for metric, score in scores.metrics.items():
+        if not score.samples:
+            continue
+        applicable.append((metric, score))
+        if metric in ranking_metrics:
+            ranking.append((metric, score))
+    return ranking or applicable

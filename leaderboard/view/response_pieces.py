@@ -23,11 +23,11 @@ class Piece(NamedTuple):
 def response_pieces(
     spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]
 ) -> list[Piece]:
-    """The response in pieces, with those marked that became ``filtered``; if that cannot be told,
-    nothing is marked.
+    """The response in pieces, of which those are marked that the filter read ``filtered`` from.
 
-    A text is marked where it is last. Of a letter that is the last mention without which the
-    extraction changes, else the last ones that change it together.
+    Words are marked where the response has them last. The mention of a letter is marked if the
+    filter reads something else without it. If no single mention decides, the last two are tried
+    together, then the last three, and so on. Nothing is marked if none of these decide.
     """
     mentions = _mentions(response, filtered)
     marked = mentions[-1:]
