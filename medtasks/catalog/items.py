@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -157,18 +157,24 @@ class Derived(NamedTuple):
 
 
 def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
-    """The same items with the values of ``derived`` metrics added.
+    """The items of ``joined`` with the values of derived metrics added.
 
-    Each group of derived metrics sees the values of the groups before it.
+    ``derived`` are groups of metrics, applied in order: each may read the values of those before.
     """
-    items = list(joined.items)
-    names = list(joined.metrics)
-    for group in derived:
-        for number, item in enumerate(items):
-            values = {**item.values, **group.values(item)}
-            items[number] = Item(item.item_id, item.cluster, item.samples, values)
-        names.extend(name for name in group.metrics if name not in names)
+    groups = list(derived)
+    items = [_item_with_derived(item, groups) for item in joined.items]
+    names = dict.fromkeys(joined.metrics)
+    for group in groups:
+        names.update(dict.fromkeys(group.metrics))
     return Joined(tuple(items), joined.incomplete, tuple(names))
+
+
+def _item_with_derived(item: Item, groups: Iterable[Derived]) -> Item:
+    """The item with the values of each group of derived metrics added."""
+    for group in groups:
+        values = {**item.values, **group.values(item)}
+        item = replace(item, values=values)
+    return item
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:

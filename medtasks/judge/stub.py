@@ -72,13 +72,21 @@ def rule_based(request: Mapping[str, Any]) -> str:
     "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation,
     markup and articles, numbers in digits.
 
-    The minimum is for an empty response, for one with other numbers than the reference or a
-    negation that the reference lacks, or the other way round, and for a prompt without candidate or
-    reference. The maximum on every scale is for equal texts, for a response that contains the
-    reference as a whole and has at most 40 words more, and for one that has only words of the
-    reference, with a token F1 above 1/2 (*one polyp counted*). Any other response gets the score at
-    the fraction token F1 of the scale, rounded down, which is never the maximum. Without a schema
-    (``response_format``) the answer is "correct" or "incorrect".
+    A response gets the minimum of every scale if
+
+    - it is empty, or the prompt has no candidate or no reference,
+    - its numbers differ from those of the reference, or
+    - only one of the two texts has a negation.
+
+    Otherwise it gets the maximum if
+
+    - it equals the reference,
+    - it contains the whole reference, and has at most 40 further words, or
+    - it has only words of the reference, with a token F1 above 1/2 (*one polyp counted*).
+
+    Any other response gets the score at the fraction token F1 of the scale, rounded down, which is
+    never the maximum. Without a schema (``response_format``) the answer is "correct" or
+    "incorrect".
     """
     rating = _rating(request["messages"])
     response_format = request.get("response_format") or {}

@@ -124,14 +124,19 @@ def joined(
     asked: str | None = None,
     available: Iterable[str] = (),
 ) -> Table:
-    """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks
-    is null there.
+    """One table with the rows of several Arrow tables.
 
-    ``descriptions`` are those of columns by name, or by the beginning of their names if it ends
-    with ``_``; ``available`` are the names that could have been asked for.
+    If one of them lacks a column, the column is null in its rows.
+
+    Args:
+        parts: the Arrow tables.
+        descriptions: what each column is, by its name or by the beginning of its name up to the
+            first ``_``, such as ``group_``.
+        asked: the task, group or metric that the user asked for, for the error; None for all.
+        available: the names that the user could have asked for.
 
     Raises:
-        UsageError: there is no table, since no run has what was asked for.
+        UsageError: ``parts`` is empty: no run has what was asked for.
     """
     if not parts:
         near = "" if asked is None else suggestion(asked, available)

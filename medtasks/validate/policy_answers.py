@@ -35,13 +35,17 @@ MALFORMED: Mapping[str, str] = {
 
 
 def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]]]:
-    """The reference answers in the form that the task asks for, and answers that ignore the
-    question, by name.
+    """The reference answers, and by name answers of policies that ignore the question.
 
-    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention
-    that the task defines (left out if a document lacks one), ``early`` answers streams before there
-    is anything to see. ``shuffled`` are the reference answers of other documents, for as many as
-    possible (left out if all are equal).
+    All are lists with one answer per document, in the form that the task asks for. The policies:
+
+    - ``constant``: the same answer to every question.
+    - ``commonest``: the most frequent reference answer.
+    - ``empty``: no text.
+    - ``abstain``: the abstention that the task defines; left out if a document has none.
+    - ``early``: answers to streams before there is anything to see; left out of other tasks.
+    - ``shuffled``: the reference answers of other documents, for as many as possible; left out if
+      all are equal.
     """
     references = sorted(str(document["target"]) for document in documents)
     questions = [

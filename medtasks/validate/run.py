@@ -55,6 +55,7 @@ def validate(
         return Findings(0, about_folders)
     index = FileIndex()
     selection = select(names, index)
+    index.add(selection.files_at_paths)
     checks = Checks(index, quick)
     data = dict(about_folders)
     for name in selection.benchmarks:

@@ -55,6 +55,12 @@ class FileIndex:
                     waiting.append(member)
         return list(reached)
 
+    def add(self, paths: Iterable[Path]) -> None:
+        """Add task and group files, in place of files of the same name; parts are not added."""
+        for path in paths:
+            if not is_shared(path):
+                self.paths[path.stem] = path
+
 
 @dataclass(frozen=True)
 class SelectedFiles:
@@ -68,7 +74,13 @@ class SelectedFiles:
 def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
     """The files that names and paths select; without any, those of all prepared benchmarks.
 
-    Files at a path join the ``index``, in place of installed ones of their name.
+    Args:
+        what: packages, benchmarks, tasks and groups by name, and paths of files and directories.
+        index: the installed files.
+
+    Raises:
+        UsageError: a name is not known, or there is no task file at a path.
+        NotPreparedError: nothing is named, and no benchmark is prepared.
     """
     names = _without_packages(what)
     owners = {} if _are_files(what) else _benchmarks_of_tasks(index)
@@ -85,9 +97,6 @@ def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
         elif name not in benchmarks:
             files_at_paths += files_at(Path(name), index)
     installed = [index.paths[name] for name in index.with_members(tasks)]
-    for path in files_at_paths:
-        if not is_shared(path):
-            index.paths[path.stem] = path
     return SelectedFiles(
         benchmarks=[name for name in benchmarks if name in all_benchmarks()],
         files_at_paths=files_at_paths,
