@@ -19,13 +19,15 @@ from medtasks.core.errors import UsageError
 from medtasks.core.schema import shown
 
 
-def option_columns(roles: Roles) -> str | Mapping[str, str] | None:
-    """The columns of the options by letter, or the column that lists them; None without options.
+def choose_options(roles: Roles) -> str | Mapping[str, str] | None:
+    """Choose the columns of the options, and add the choice to ``roles``.
+
+    Returns the columns by letter, or the column that lists all options; None without options.
 
     Raises:
         Undecided: several columns may be the options, or none is and there must be one.
     """
-    names = roles.wish("options")
+    names = roles.take_wish("options")
     if names is not None:
         return _options_of(names)
     wish = roles.wishes.answers
@@ -86,8 +88,12 @@ def _require_lists(column: Column) -> None:
     raise Undecided(message, "--column options=", ("",))
 
 
-def answer_guess(roles: Roles, answer: str, options: str | Mapping[str, str] | None) -> AnswerGuess:
-    """How the questions are answered whose gold answers are in the column ``answer``.
+def choose_answers(
+    roles: Roles, answer: str, options: str | Mapping[str, str] | None
+) -> AnswerGuess:
+    """Choose how the questions are answered, and add the choice to the lines of ``roles``.
+
+    ``answer`` is the column of the gold answers, ``options`` what :func:`choose_options` returned.
 
     Raises:
         Undecided: several kinds of answers fit.

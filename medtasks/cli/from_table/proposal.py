@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from medtasks.catalog.benchmark_file import DOCUMENT_FIELDS
-from medtasks.cli.from_table.answer_columns import answer_guess, option_columns
+from medtasks.cli.from_table.answer_columns import choose_answers, choose_options
 from medtasks.cli.from_table.answer_kinds import AnswerGuess
 from medtasks.cli.from_table.column_names import named_like, normalised, picture_families
-from medtasks.cli.from_table.columns import Columns
+from medtasks.cli.from_table.columns import Column, Columns
 from medtasks.cli.from_table.languages import guess_language
 from medtasks.cli.from_table.roles import Line, Roles, not_used
 from medtasks.cli.from_table.undecided import Undecided
@@ -46,6 +46,8 @@ class Proposal:
 def propose(columns: Columns, wishes: Wishes) -> Proposal:
     """The proposal for a table that fulfils the ``wishes``.
 
+    Roles are chosen one after the other, as a column that has one is not available for the next.
+
     Raises:
         Undecided: a choice is open; names the option that decides it.
         UsageError: a wish names no column of the table, or contradicts another one.
@@ -56,17 +58,17 @@ def propose(columns: Columns, wishes: Wishes) -> Proposal:
         question = ""
         roles.lines.append(Line("question", shortened(fixed_question, 36), "that of all rows"))
     else:
-        question = roles.only("question") or ""
-    images = _images(roles)
-    options = option_columns(roles)
-    answer = roles.only("answer") or ""
-    answers = answer_guess(roles, answer, options)
-    row_id = _id(roles)
-    cluster = _cluster(roles, images)
-    instructions = roles.only("instructions")
-    breakdowns = _breakdowns(roles)
+        question = roles.choose_one("question") or ""
+    images = _choose_images(roles)
+    options = choose_options(roles)
+    answer = roles.choose_one("answer") or ""
+    answers = choose_answers(roles, answer, options)
+    row_id = _choose_id(roles)
+    cluster = _choose_cluster(roles, images)
+    instructions = roles.choose_one("instructions")
+    breakdowns = _choose_breakdowns(roles)
     questions = columns[question].texts[:200] if question else [fixed_question]
-    language = _language(roles, questions)
+    language = _choose_language(roles, questions)
     return Proposal(
         question=question,
         fixed_question=fixed_question,
@@ -84,9 +86,13 @@ def propose(columns: Columns, wishes: Wishes) -> Proposal:
     )
 
 
-def _images(roles: Roles) -> tuple[str, ...]:
-    """The columns of pictures, by their names and by what they contain."""
-    names = roles.wish("image")
+def _choose_images(roles: Roles) -> tuple[str, ...]:
+    """Choose the columns of pictures by their names and contents, and add the choice to ``roles``.
+
+    Raises:
+        Undecided: several columns may be the pictures.
+    """
+    names = roles.take_wish("image")
     if names is not None:
         return names
     free = roles.free()
@@ -112,13 +118,13 @@ def _images(roles: Roles) -> tuple[str, ...]:
     return (first,)
 
 
-def _id(roles: Roles) -> str | None:
-    """The column that identifies rows.
+def _choose_id(roles: Roles) -> str | None:
+    """Choose the column that identifies rows, and add the choice to ``roles``.
 
     Raises:
         Undecided: a column is named so, but repeats a text.
     """
-    names = roles.wish("id")
+    names = roles.take_wish("id")
     if names is not None:
         return names[0] if names else None
     for name in named_like("id", roles.free()):
@@ -138,9 +144,9 @@ def _id(roles: Roles) -> str | None:
     return None
 
 
-def _cluster(roles: Roles, images: Sequence[str]) -> str | None:
-    """The column that rows of one patient share."""
-    names = roles.wish("cluster")
+def _choose_cluster(roles: Roles, images: Sequence[str]) -> str | None:
+    """Choose the column that rows of one patient share, and add the choice to ``roles``."""
+    names = roles.take_wish("cluster")
     if names is not None:
         return names[0] if names else None
     candidates = named_like("cluster", roles.free())
@@ -152,23 +158,27 @@ def _cluster(roles: Roles, images: Sequence[str]) -> str | None:
     return None
 
 
-def _breakdowns(roles: Roles) -> tuple[str, ...]:
-    """The columns by whose values scores are broken down."""
-    names = roles.wish("breakdowns")
+def _choose_breakdowns(roles: Roles) -> tuple[str, ...]:
+    """Choose the columns by whose values scores are broken down, and add them to ``roles``."""
+    names = roles.take_wish("breakdowns")
     if names is not None:
         return names
-    groups: list[str] = []
-    for name in roles.free():
-        is_other = any(named_like(role, (name,)) for role in _NO_GROUPS)
-        if roles.columns[name].has_groups and not is_other and name not in DOCUMENT_FIELDS:
-            groups.append(name)
-            values = roles.columns[name].counts
-            roles.add("breakdowns", (name,), f"{len(values)} values that repeat")
-    return tuple(groups)
+    chosen = tuple(name for name in roles.free() if _is_breakdown(roles.columns[name]))
+    for name in chosen:
+        values = roles.columns[name].counts
+        roles.add("breakdowns", (name,), f"{len(values)} values that repeat")
+    return chosen
 
 
-def _language(roles: Roles, questions: Sequence[str]) -> str:
-    """The language of the questions."""
+def _is_breakdown(column: Column) -> bool:
+    """Whether a column has few values that repeat, and no name with another meaning."""
+    if column.name in DOCUMENT_FIELDS or not column.has_groups:
+        return False
+    return not any(named_like(role, (column.name,)) for role in _NO_GROUPS)
+
+
+def _choose_language(roles: Roles, questions: Sequence[str]) -> str:
+    """Choose the language of the questions, and add the choice to the lines of ``roles``."""
     if roles.wishes.language:
         roles.lines.append(Line("language", roles.wishes.language, "as you said"))
         return roles.wishes.language

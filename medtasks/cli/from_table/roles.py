@@ -66,8 +66,11 @@ class Roles:
         if not names and role in _NEEDED:
             raise UsageError(f"--column {role}=: names no column, and one is needed; name it.")
 
-    def wish(self, role: str) -> tuple[str, ...] | None:
-        """The columns that the user has chosen for a role; None without a choice."""
+    def take_wish(self, role: str) -> tuple[str, ...] | None:
+        """Give the columns that the user has chosen for a role this role, and return them.
+
+        Empty if the user wants none; None if the user has chosen nothing.
+        """
         names = self.wishes.columns.get(role)
         if names:
             self.add(role, names, "as you said")
@@ -85,13 +88,15 @@ class Roles:
         self.used.update(names)
         self.lines.append(Line(role, ", ".join(names), why, self.columns[names[0]].example))
 
-    def only(self, role: str) -> str | None:
-        """The only column with a usual name of the role.
+    def choose_one(self, role: str) -> str | None:
+        """Give the role to the only column with a usual name of it, and return the column.
+
+        None if no column has such a name, or the user wants none.
 
         Raises:
             Undecided: several columns have one, or none has and the role is needed.
         """
-        names = self.wish(role)
+        names = self.take_wish(role)
         if names is not None:
             return names[0] if names else None
         candidates = named_like(role, self.free())
