@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from medtasks.answers.mentions import Marked, Mention, mark_mentions
@@ -11,35 +11,58 @@ from medtasks.answers.option_text import texts_within
 from medtasks.answers.statements import left_over, letters_of, statements, weakened
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
+_RANKS_OF_LISTS = (Rank.LISTED, Rank.REPEATED)
+"""Ranks of mentions that only list the options."""
+
 
 def deciding_statements(
     bare_text: str, letters: str, options: Mapping[str, str]
 ) -> Sequence[Mention]:
-    """The statements that decide, those under the last heading with *answer* if there are any."""
-    sections = list(vocabulary_of("")["section"].finditer(bare_text))
-    for section in reversed(sections[-3:]):
-        deciding = _deciding(mark_mentions(bare_text[section.end() :], options), letters)
+    """The statements of a response that decide which option it selects.
+
+    They are those below the last of up to three headings with *answer*, if there are any; else
+    those of the whole text, with the options that contradict their bare letters.
+    """
+    headings = list(vocabulary_of("")["section"].finditer(bare_text))
+    for heading in reversed(headings[-3:]):
+        section = bare_text[heading.end() :]
+        deciding = _deciding(mark_mentions(section, options), letters)
         if deciding:
             return deciding
     marked = mark_mentions(bare_text, options)
     deciding = _deciding(marked, letters)
-    beside: list[Mention] = []
+    if not options:
+        return deciding
+    return [*deciding, *_contradicting_options(marked, deciding, options)]
+
+
+def _contradicting_options(
+    marked: Marked, deciding: Sequence[Mention], options: Mapping[str, str]
+) -> Iterator[Mention]:
+    """Other options whose texts precede a bare letter, as in ``It is on the left. (B)``.
+
+    Each is a statement like that of the letter, and as firm.
+    """
     for statement in deciding:
-        if statement.bare and not statement.own and options:  # "It is on the left. (B)"
-            named = _named_before(marked, statement.position, options)
-            if not named & statement.letters:
-                beside += [replace(statement, letters=frozenset(letter)) for letter in named]
-    return [*deciding, *beside]
+        if not statement.bare or statement.own:
+            continue
+        named = _named_before(marked, statement.position, options)
+        if named.isdisjoint(statement.letters):
+            for letter in named:
+                yield replace(statement, letters=frozenset(letter))
 
 
 def _named_before(marked: Marked, position: int, options: Mapping[str, str]) -> frozenset[str]:
-    """The options whose texts, however short, are in the sentence before a letter on its line."""
+    """The options whose texts, however short, are in the sentence before a letter on its line.
+
+    The last 300 characters before the letter are read at most.
+    """
     text, words = marked.text, marked.words
-    line = max(text.rfind("\n", 0, position) + 1, position - 300)
-    start = line
-    for sentence in words["sentence_ends"].finditer(text, line, position):
-        if _has_words(text[sentence.end() : position]):
-            start = sentence.end()
+    line_start = max(text.rfind("\n", 0, position) + 1, position - 300)
+    start = line_start
+    for sentence_end in words["sentence_ends"].finditer(text, line_start, position):
+        if _has_words(text[sentence_end.end() : position]):
+            start = sentence_end.end()
     marks = re.compile(MARK).finditer(text, start, position)
     mentions = [marked.mentions[mark.start()] for mark in marks]
     named = letters_of(mention for mention in mentions if mention.text)
@@ -118,28 +141,35 @@ def _retractions(marked: Marked) -> list[int]:
 def _labels_and_others(
     marked: Marked, mentions: Sequence[Mention], letters: str
 ) -> Sequence[Mention]:
-    """The labels; if all are of one option, with every other mention, which contradicts it."""
-    labels = [statement for statement in mentions if statement.rank == Rank.LABEL]
-    listed_mentions = [
-        statement for statement in mentions if statement.rank in (Rank.LISTED, Rank.REPEATED)
-    ]
-    if marked.unfinished:  # what the reply began with may still be its answer
-        start = len(marked.text) - len(marked.text.lstrip(" ("))
-        labels = [label for label in labels if not label.named and label.position == start]
-    elif not labels and any(statement.rank == Rank.LISTED for statement in listed_mentions):
-        labels = listed_mentions
+    """The labels that count; if all are of one option, also the mentions that may contradict it."""
+    labels = _counting_labels(marked, mentions)
     if len(letters_of(labels)) != 1:
         return labels
-    other_mentions: list[Mention] = []
-    for statement in mentions:
-        is_option = statement.upper and statement.letters & set(letters)
-        if (
-            is_option
-            and statement not in listed_mentions
-            and (statement.text or not statement.weak)
-        ):
-            other_mentions.append(statement)
-    return [*labels, *other_mentions]
+    contradicting = [mention for mention in mentions if _may_contradict_label(mention, letters)]
+    return [*labels, *contradicting]
+
+
+def _counting_labels(marked: Marked, mentions: Sequence[Mention]) -> Sequence[Mention]:
+    """The labels of a reply, or, without any, the options that it lists.
+
+    Of a reply that breaks off, only a label at its start counts: it may still be the answer.
+    """
+    labels = [mention for mention in mentions if mention.rank == Rank.LABEL]
+    if marked.unfinished:
+        start = len(marked.text) - len(marked.text.lstrip(" ("))
+        return [label for label in labels if label.position == start and not label.named]
+    has_list = any(mention.rank == Rank.LISTED for mention in mentions)
+    if not labels and has_list:
+        return [mention for mention in mentions if mention.rank in _RANKS_OF_LISTS]
+    return labels
+
+
+def _may_contradict_label(mention: Mention, letters: str) -> bool:
+    """Whether a mention names an option outside of lists, by its text or without a doubt."""
+    is_option = mention.upper and not mention.letters.isdisjoint(letters)
+    is_listed = mention.rank in _RANKS_OF_LISTS
+    is_doubted = mention.weak and not mention.text
+    return is_option and not is_listed and not is_doubted
 
 
 def _claims_and_beside(
@@ -153,7 +183,7 @@ def _claims_and_beside(
         return ()
     beside = mentions
     if claim.rank != Rank.TENTATIVE:
-        beside = _in_sentence_of(claim, marked, mentions, letters)
+        beside = _statements_beside(claim, marked, mentions, letters)
     labels: list[Mention] = []
     for statement in mentions:
         if statement.rank == Rank.LABEL and statement.position < 4 and statement.upper:
@@ -161,27 +191,45 @@ def _claims_and_beside(
     return [*_outranking(claims), *beside, *labels]
 
 
-def _in_sentence_of(
+def _statements_beside(
     claim: Mention, marked: Marked, mentions: Sequence[Mention], letters: str
 ) -> list[Mention]:
-    """The statements in the sentence of a claim that *but* or a semicolon does not set aside from
-    it.
-    """
-    text, words = marked.text, marked.words
-    ends = words["sentence_ends"]
-    start = max((end.end() for end in ends.finditer(text, 0, claim.position)), default=0)
-    stop = ends.search(text, claim.position)
-    end = stop.start() if stop else len(text)
+    """The statements in the same sentence as a claim, the claim included, that count with it."""
+    start, end = _sentence_around(marked, claim.position)
     beside: list[Mention] = []
     for statement in mentions:
-        counts = statement.rank > Rank.MENTIONED or statement.letters & set(letters)
-        if not counts or not start <= statement.position < end:
+        if not start <= statement.position < end:
             continue
-        can_be_set_aside = statement.weak or claim.letters < statement.letters
-        first, last = sorted((statement.position, claim.position))
-        if not (can_be_set_aside and words["parted"].search(text, first, last)):
+        is_option = not statement.letters.isdisjoint(letters)
+        is_more_than_mention = statement.rank > Rank.MENTIONED
+        if not is_option and not is_more_than_mention:
+            continue
+        if not _is_set_aside(statement, claim, marked):
             beside.append(statement)
     return beside
+
+
+def _sentence_around(marked: Marked, position: int) -> tuple[int, int]:
+    """Where the sentence that contains a position begins and where it ends."""
+    sentence_ends = marked.words["sentence_ends"]
+    start = 0
+    for previous_end in sentence_ends.finditer(marked.text, 0, position):
+        start = previous_end.end()
+    next_end = sentence_ends.search(marked.text, position)
+    end = len(marked.text) if next_end is None else next_end.start()
+    return start, end
+
+
+def _is_set_aside(statement: Mention, claim: Mention, marked: Marked) -> bool:
+    """Whether *but* or a semicolon between a statement and a claim makes the claim alone count.
+
+    Only a statement that is doubted, or that names more options than the claim, gives way to it.
+    """
+    names_more_options = claim.letters < statement.letters
+    if not statement.weak and not names_more_options:
+        return False
+    first, last = sorted((statement.position, claim.position))
+    return marked.words["parted"].search(marked.text, first, last) is not None
 
 
 def _is_reopened(marked: Marked, position: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from medtasks.answers.claims import sentence_before
 from medtasks.answers.mentions import Marked
@@ -123,28 +123,45 @@ def _labels_of_lines(marked: Marked, letters: str) -> Iterator[int]:
 
 
 def listed_positions(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
-    """Positions of mentions that name A, B, C, … one after the other: two labels of lines, or three
-    in any manner.
+    """Positions of mentions that list the options A, B, C, … in this order.
 
-    Not if the text begins with the only label, and prose compares the others: ``A. …; B would be …,
-    and C …``.
+    Two labels of lines are a list, or three mentions of any kind. After a first list two mentions
+    are enough: a model that repeats the list may be cut off.
     """
-    listed_places: set[int] = set()
-    of_lines = sorted(at for at in labels if labels[at])
-    for places, least in ((of_lines, 2), (sorted(marked.mentions), 3)):
-        run: list[int] = []
-        for at in places:
-            letters = marked.mentions[at].letters
-            if letters == {chr(ord("A") + len(run))}:
-                run.append(at)
-            else:
-                run = [at] if letters == {"A"} else []
-            if len(run) < (2 if listed_places else least):
-                continue
-            begins = run[0] < 4 and labels.get(run[0])
-            if not begins or any(_is_signed(marked, labels, later) for later in run[1:]):
-                listed_places.update(run)  # the last repetition may be cut off
-    return frozenset(listed_places)
+    labels_of_lines = sorted(at for at in labels if labels[at])
+    all_mentions = sorted(marked.mentions)
+    listed: set[int] = set()
+    for positions, shortest in ((labels_of_lines, 2), (all_mentions, 3)):
+        for run in _alphabetical_runs(marked, positions):
+            least = 2 if listed else shortest
+            if len(run) >= least and not _is_answer_and_prose(marked, labels, run):
+                listed.update(run)
+    return frozenset(listed)
+
+
+def _alphabetical_runs(marked: Marked, positions: Sequence[int]) -> Iterator[list[int]]:
+    """The longest runs of successive ``positions`` whose mentions are A, B, C, …"""
+    run: list[int] = []
+    for at in positions:
+        letters = marked.mentions[at].letters
+        next_letter = chr(ord("A") + len(run))
+        if letters == {next_letter}:
+            run.append(at)
+            continue
+        if run:
+            yield run
+        run = [at] if letters == {"A"} else []
+    if run:
+        yield run
+
+
+def _is_answer_and_prose(marked: Marked, labels: dict[int, bool], run: Sequence[int]) -> bool:
+    """Whether a run is an answer at the beginning of the text, and prose that compares the others:
+    ``A. …; B would be …, and C …``.
+    """
+    first, *later = run
+    begins_text = first < 4 and first in labels and labels[first]
+    return begins_text and not any(_is_signed(marked, labels, at) for at in later)
 
 
 def _is_signed(marked: Marked, labels: dict[int, bool], at: int) -> bool:

@@ -208,13 +208,23 @@ def _selection_by_text(
 def _selection_by_letter(
     bare_text: str, options: Mapping[str, str], whole: WholeAnswer, deciding: Sequence[Mention]
 ) -> _Selection:
-    """What deciding letters select, with the options that a whole answer or their own texts add."""
-    selected = letters_of(deciding)
-    if not selected:
+    """The letters of a reply's deciding statements, with the options that contradict them.
+
+    Contradicting options are those of a whole answer, and those whose texts are beside the only
+    letter. Nothing is selected if no statement decides.
+    """
+    stated = letters_of(deciding)
+    if not stated:
         return _Selection(frozenset())
-    if whole.letters == selected and mark_places(bare_text, options) != bare_text:
-        return _Selection(selected, "text")
-    selected |= whole.letters
+    if whole.letters == stated and _names_place(bare_text, options):
+        return _Selection(stated, "text")
+    selected = stated | whole.letters
     if len(selected) == 1 and options:
-        selected |= contradictions(bare_text, options, *selected)
+        (letter,) = selected
+        selected |= contradictions(bare_text, options, letter)
     return _Selection(selected)
+
+
+def _names_place(bare_text: str, options: Mapping[str, str]) -> bool:
+    """Whether a text names an option by its place, as in *the second option*."""
+    return mark_places(bare_text, options) != bare_text
