@@ -75,21 +75,13 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         settings = current_settings()
         gpus = torch.cuda.device_count()
         _refuse_device(device, gpus, settings.processes)
-        kind = device.partition(":")[0]
-        # Matters only with several processes: it selects the process group's backend (gloo or
-        # nccl).
-        on_cpu = kind == "cpu" or (kind == "auto" and not gpus)
-        self.accelerator = Accelerator(cpu=on_cpu and settings.processes > 1)
+        self.accelerator = _joined_processes(device, gpus, settings)
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
-        self.device: torch.device = self.accelerator.device
-        _check_processes(self._world_size, settings)
-        if settings.processes == 1 and (kind != "auto" or self.device.type != "cuda"):
-            self.device = torch.device("cpu" if kind == "auto" else device)
-        if kind == "cuda" and self.device.type != "cuda":
-            raise UsageError(
-                f"device={device} was given, but these processes run on {self.device.type}."
-            )
+        if settings.processes == 1:
+            self.device: torch.device = _device_of_only_process(device, self.accelerator.device)
+        else:
+            self.device = _device_among_processes(device, self.accelerator.device)
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
         """``requests`` in batches, in processing order; one batch by default.
@@ -146,6 +138,38 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         )
 
     generate_until_multi_round = loglikelihood
+
+
+def _joined_processes(device: str, gpus: int, settings: Settings) -> Accelerator:
+    """The connection of this process to the others of the command, all of which have joined."""
+    kind = device.partition(":")[0]
+    runs_on_cpu = kind == "cpu" or (kind == "auto" and not gpus)
+    # only a group of processes needs the choice: of gloo on CPU, or of nccl
+    accelerator = Accelerator(cpu=runs_on_cpu and settings.processes > 1)
+    _check_processes(accelerator.num_processes, settings)
+    return accelerator
+
+
+def _device_of_only_process(device: str, accelerate_device: torch.device) -> torch.device:
+    """The device that was asked for; with ``auto`` accelerate's if it is a GPU, else the CPU."""
+    if device != "auto":
+        return torch.device(device)
+    if accelerate_device.type == "cuda":
+        return accelerate_device
+    return torch.device("cpu")
+
+
+def _device_among_processes(device: str, accelerate_device: torch.device) -> torch.device:
+    """The device that accelerate chose for this process, a GPU if ``device`` asks for one.
+
+    Raises:
+        UsageError: a GPU was asked for, but accelerate's launcher chose another kind of device.
+    """
+    if device == "cuda" and accelerate_device.type != "cuda":
+        raise UsageError(
+            f"device={device} was given, but these processes run on {accelerate_device.type}."
+        )
+    return accelerate_device
 
 
 def _check_processes(joined: int, settings: Settings) -> None:

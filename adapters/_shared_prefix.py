@@ -69,13 +69,20 @@ class EncoderOutput:
     is_list: bool
 
     def rebuilt(self, layers: torch.Tensor) -> Any:
-        """The output with the features ``layers``; the first layer is the pooled output."""
-        features = [[layer] if self.is_list else layer[None] for layer in layers]
-        pooled, *deepstack = features
+        """The encoder's output object for the features ``layers``, as if it had made them.
+
+        ``layers`` are (layers, placeholders, width). The first layer becomes ``pooler_output``, the
+        others ``deepstack_features``, for models that add them inside the decoder.
+        """
+        pooled, *deepstack = [self._with_media_axis(layer) for layer in layers]
         fields = getattr(self.kind, "__dataclass_fields__", ())
         if "deepstack_features" in fields:  # even if there are none
             return self.kind(pooler_output=pooled, deepstack_features=deepstack)
         return self.kind(pooler_output=pooled)
+
+    def _with_media_axis(self, layer: torch.Tensor) -> torch.Tensor | list[torch.Tensor]:
+        """A layer (placeholders, width) as that of one medium: a list of it, or (1, …, width)."""
+        return [layer] if self.is_list else layer.unsqueeze(0)
 
 
 class SharedPrefix:
