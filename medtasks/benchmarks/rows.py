@@ -33,7 +33,7 @@ _COMPARED = 16
 """How many media files of a task are compared by content before a run."""
 
 _COMPARED_BYTES = 64 * 2**20
-"""The largest of these files."""
+"""The size of the largest file that is compared: 64 MiB."""
 
 
 class _TaskRow(NamedTuple):
@@ -184,8 +184,11 @@ def _refuse_missing_media(prepared: Prepared, documents: list[Document], command
     needed: set[str] = set()
     for document in documents:
         needed.update(document["media"])
-    # every size, and the content of some files; `medtasks validate` compares all
-    wrong = needed.intersection(prepared.missing_media()) or _changed_media(prepared, needed)
+    # the size of every file, and the content of a sample; `medtasks validate` compares all
+    wrong = needed.intersection(prepared.missing_media())
+    if not wrong:
+        sample = _sample_of_media(prepared, needed)
+        wrong = set(prepared.changed_media(sample))
     if wrong:
         paths = sorted(str(prepared.media_path(name)) for name in wrong)
         raise MediaError(
@@ -194,12 +197,14 @@ def _refuse_missing_media(prepared: Prepared, documents: list[Document], command
         )
 
 
-def _changed_media(prepared: Prepared, needed: set[str]) -> set[str]:
-    """Those of some evenly spaced files whose content has changed."""
-    small = [
-        entry.path
-        for entry in prepared.media
-        if entry.path in needed and entry.bytes <= _COMPARED_BYTES
-    ]
-    compared = {small[position] for position in thin(len(small), _COMPARED)}
-    return set(prepared.changed_media(compared))
+def _sample_of_media(prepared: Prepared, needed: set[str]) -> set[str]:
+    """Up to 16 of the ``needed`` media files, evenly spread over those of at most 64 MiB.
+
+    Comparing their contents is quick enough for the start of every run.
+    """
+    small_files: list[str] = []
+    for entry in prepared.media:
+        if entry.path in needed and entry.bytes <= _COMPARED_BYTES:
+            small_files.append(entry.path)
+    positions = thin(len(small_files), _COMPARED)
+    return {small_files[position] for position in positions}

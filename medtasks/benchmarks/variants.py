@@ -70,28 +70,25 @@ def __getattr__(name: str) -> Rows:
 
 
 def varied_rows(task: str, metadata: Metadata) -> Rows | None:
-    """The rows of ``compare_with``, each in several variants; None if they are asked once.
+    """The rows of a task that asks each question of its plain task in several variants.
 
-    Rows that cannot be asked this way are left out: those without options to rotate, with several
-    rounds or answers. Metadata that do not fit the plain task are a :class:`UsageError`.
+    None if the task asks each question once. Rows that cannot be varied are left out: those without
+    options to rotate, or with several rounds or answers.
+
+    Raises:
+        UsageError: the metadata do not fit the plain task, which ``compare_with`` names.
     """
     if metadata.varied is None:
         return None
     plain_task = _plain_task(task, metadata)
-    why_not_varied: Callable[[Document], str]
-    variants: Callable[[Document], list[Document]]
     if metadata.varied == "options":
-        why_not_varied = why_not_rotatable
-        variants = partial(rotated_documents, task, metadata.options)
-    else:
-        _check_prompts(task, metadata.prompts, plain_task)
-        why_not_varied = why_not_paraphrasable
-        variants = partial(paraphrased_documents, metadata.prompts, plain_task.metrics[0])
-    rows = task_rows(plain_task.name)
-    unusable = why_not_varied
-    if rows.unusable is not None:
-        unusable = partial(_first_reason, (rows.unusable, why_not_varied))
-    return replace(rows, unusable=unusable, variants=variants)
+        plain_rows = _rows_without(why_not_rotatable, task_rows(plain_task.name))
+        rotations = partial(rotated_documents, task, metadata.options)
+        return replace(plain_rows, variants=rotations)
+    _check_prompts(task, metadata.prompts, plain_task)
+    plain_rows = _rows_without(why_not_paraphrasable, task_rows(plain_task.name))
+    paraphrases = partial(paraphrased_documents, metadata.prompts, plain_task.metrics[0])
+    return replace(plain_rows, variants=paraphrases)
 
 
 def _plain_task(task: str, metadata: Metadata) -> TaskSpec:
@@ -106,13 +103,17 @@ def _plain_task(task: str, metadata: Metadata) -> TaskSpec:
     return plain_task
 
 
-def _first_reason(checks: Sequence[Callable[[Document], str]], document: Document) -> str:
-    """The first reason why a document cannot be asked; empty if every check passes."""
-    for why_unusable in checks:
-        reason = why_unusable(document)
-        if reason:
-            return reason
-    return ""
+def _rows_without(why_not_varied: Callable[[Document], str], rows: Rows) -> Rows:
+    """``rows`` without those for which ``why_not_varied`` has a reason.
+
+    A row that ``rows`` already leave out keeps the reason that it has there.
+    """
+
+    def why_unusable(document: Document) -> str:
+        reason = "" if rows.unusable is None else rows.unusable(document)
+        return reason or why_not_varied(document)
+
+    return replace(rows, unusable=why_unusable)
 
 
 def _check_prompts(task: str, prompts: Sequence[str], plain_task: TaskSpec) -> None:

@@ -240,19 +240,23 @@ def distinct(records: Iterable[K]) -> list[K]:
     return unique
 
 
-def repeated(records: Sequence[Record]) -> dict[str, int]:
-    """How many records repeat an earlier one in all but the id, as an oddity of the data.
+def repetition_count(records: Iterable[Record]) -> int:
+    """The number of records that repeat an earlier one in everything but the id.
 
-    Only records whose ids `distinct` numbered are compared; the result is empty if none repeats.
+    Only records that had the same id before `distinct` numbered them (``x``, ``x#2``) are compared.
     """
-    numbered = [record.sample_id for record in records if "#" in record.sample_id]
-    repeated_ids = {sample_id.partition("#")[0] for sample_id in numbered}
-    contents: Counter[str] = Counter()
+    records_by_id: dict[str, list[Record]] = {}
     for record in records:
-        if record.sample_id.partition("#")[0] in repeated_ids:
-            contents[record.model_dump_json(exclude={"sample_id"})] += 1
-    number = contents.total() - len(contents)
-    return {"records that only repeat an earlier one": number} if number else {}
+        original_id = record.sample_id.partition("#")[0]
+        records_by_id.setdefault(original_id, []).append(record)
+    compared = 0
+    contents: set[str] = set()
+    for records_of_id in records_by_id.values():
+        if any("#" in record.sample_id for record in records_of_id):
+            compared += len(records_of_id)
+            for record in records_of_id:
+                contents.add(record.model_dump_json(exclude={"sample_id"}))
+    return compared - len(contents)
 
 
 def tallies(records: Iterable[Record], *fields: str) -> dict[str, dict[str, int]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import medtasks
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.records import Record, repeated
+from medtasks.catalog.records import Record, repetition_count
 from medtasks.core.errors import DataError, MediaError
 from medtasks.core.files import canonical_json
 from medtasks.data.media.images import MediaEntry, MediaIndex
@@ -159,9 +159,10 @@ def _counts(benchmark: Benchmark, contents: Contents) -> Counts:
 def _details(contents: Contents) -> dict[str, dict[str, int]]:
     """The details of the source, with the records that repeat others among its oddities."""
     details = {topic: dict(numbers) for topic, numbers in contents.details.items()}
-    duplicates = repeated(contents.all_records)
-    if duplicates:
-        details["oddities"] = {**details.get("oddities", {}), **duplicates}
+    repetitions = repetition_count(contents.all_records)
+    if repetitions:
+        oddities = details.setdefault("oddities", {})
+        oddities["records that only repeat an earlier one"] = repetitions
     return details
 
 

@@ -77,23 +77,31 @@ def read_predictions(path: Path, layout: str, columns: Mapping[str, str]) -> lis
     return predictions
 
 
-def _csv_rows(path: Path, response: str) -> Iterator[SourceRow]:
-    """The rows of a CSV file: a blank cell is a blank response, or an unknown key."""
+def _csv_rows(path: Path, response_column: str) -> Iterator[SourceRow]:
+    """The rows of a CSV file, in which cells of white space alone are empty.
+
+    An empty cell means that a key, such as the sample's id, is unknown. The column of responses is
+    left as it is: white space may be all that the model wrote.
+    """
     for where, row in read_csv_rows(path):
         cells = dict(row)
         for name, cell in row.items():
-            if name != response and not cell.strip():
+            if name != response_column and not cell.strip():
                 cells[name] = ""
         yield SourceRow(where, cells)
 
 
-def _json_rows(path: Path, response: str) -> Iterable[SourceRow]:
-    """The rows of a JSON or JSONL file, or of the list in its only object, if that is no row."""
-    return read_json_rows(path, is_row=lambda row: response in row)
+def _json_rows(path: Path, response_column: str) -> Iterable[SourceRow]:
+    """The rows of a JSON or JSONL file.
+
+    A file of one object without a response is read as a wrapper around a list of rows.
+    """
+    return read_json_rows(path, is_row=lambda row: response_column in row)
 
 
-def _parquet_rows(path: Path, response: str) -> Iterator[SourceRow]:
-    del response
+def _parquet_rows(path: Path, response_column: str) -> Iterator[SourceRow]:
+    """The rows of a Parquet file, whose cells are typed, so no column is special."""
+    del response_column
     return read_parquet(path)
 
 

@@ -28,25 +28,33 @@ _SCORE = {"score": "first-metric-of-the-task"}
 
 
 def letter_statistics(answers: Sequence[tuple[int, int]], shown_letters: Sequence[int]) -> Array:
-    """Statistics of one question's letters: by position of the letter, how many answers chose it,
-    how many were expected to, and in how many it was correct.
+    """Counts of one question's letters ``(3 * 26,)``, which `letter_counts` takes apart again.
 
-    ``answers`` are the positions of the chosen and the correct letter, for each rotation with a
-    selected option.
+    They are, for each of 26 letters, the number of answers that chose it, the number expected of a
+    model that prefers no letter, and the number of answers in which it was correct.
+
+    Args:
+        answers: the positions (0 is A) of the chosen and the correct letter, for each rotation of
+            the question with a selected option.
+        shown_letters: the positions of the letters that the question has.
     """
-    rows = np.zeros((3, POSITIONS))
-    times_chosen, times_expected, times_correct = rows  # views
+    times_chosen = np.zeros(POSITIONS)
+    times_expected = np.zeros(POSITIONS)
+    times_correct = np.zeros(POSITIONS)
     for chosen, correct in answers:
         times_chosen[chosen] += 1
         times_correct[correct] += 1
     times_expected[shown_letters] = len(answers) / len(shown_letters)
-    return rows.reshape(-1)
+    return np.concatenate([times_chosen, times_expected, times_correct])
 
 
-def _chosen_and_expected(statistics: Array) -> tuple[Array, Array]:
-    """How often each letter was chosen and expected, each ``(..., 26)``, of `letter_statistics`."""
-    rows = statistics.reshape(*statistics.shape[:-1], 3, POSITIONS)
-    return rows[..., 0, :], rows[..., 1, :]
+def letter_counts(statistics: Array) -> tuple[Array, Array, Array]:
+    """How often each letter was chosen, expected and correct, each ``(..., 26)``.
+
+    ``statistics`` ``(..., 3 * 26)`` are those of `letter_statistics`, or sums of them.
+    """
+    by_count = statistics.reshape(*statistics.shape[:-1], 3, POSITIONS)
+    return by_count[..., 0, :], by_count[..., 1, :], by_count[..., 2, :]
 
 
 def preference_of_letter(statistics: Array, position: int) -> Array:
@@ -57,7 +65,7 @@ def preference_of_letter(statistics: Array, position: int) -> Array:
     >>> preference_of_letter(statistics, 1).tolist()
     [-1.0, 4.0]
     """
-    chosen, expected = _chosen_and_expected(statistics)
+    chosen, expected, _ = letter_counts(statistics)
     surplus = chosen[..., position] - expected[..., position]
     return np.stack([surplus, sum_in_order(chosen)], axis=-1)
 
@@ -73,7 +81,7 @@ def letter_preference(totals: Array) -> Array:
     >>> float(letter_preference(letter_statistics([(0, place) for place in range(4)], range(4))))
     0.75
     """
-    chosen, expected = _chosen_and_expected(totals)
+    chosen, expected, _ = letter_counts(totals)
     half_distance = sum_in_order(np.abs(chosen - expected)) / 2
     return means(half_distance, sum_in_order(chosen))
 
@@ -105,12 +113,15 @@ def half_of(cluster: str) -> int:
 
 
 def prompt_statistics(values: Sequence[Sequence[float]], half: int) -> Array:
-    """Statistics of one question by half (of its cluster) and prompt: ``(value, 1)``, ``(0, 0)``
-    where none applies.
+    """A sum and a count of one question for each half and prompt, flat.
+
+    Before it is flattened the array is ``(halves, prompts, 2)``. ``values`` are ``(value, 1)`` for
+    each prompt, and become those of ``half``, to which the question's cluster belongs; all others
+    are ``(0, 0)``.
     """
-    rows = np.zeros((2, MOST_PROMPTS, 2))
-    rows[half, : len(values)] = values
-    return rows.reshape(-1)
+    sums_and_counts = np.zeros((2, MOST_PROMPTS, 2))
+    sums_and_counts[half, : len(values)] = values
+    return sums_and_counts.reshape(-1)
 
 
 def _halves(totals: Array) -> tuple[Array, Array]:
@@ -132,12 +143,14 @@ def chosen_prompt(totals: Array, *, best: bool) -> Array:
     """
     sums, counts = _halves(totals)
     scores = means(sums, counts)
-    ordered = np.where(np.isnan(scores), -np.inf, scores if best else -scores)
-    chosen = (ordered == ordered.max(axis=-1, keepdims=True)) & (counts > 0)
-    shares = chosen / np.maximum(chosen.sum(axis=-1, keepdims=True), 1)
+    merit = np.where(np.isnan(scores), -np.inf, scores if best else -scores)
+    is_chosen = (merit == merit.max(axis=-1, keepdims=True)) & (counts > 0)
+    number_chosen = is_chosen.sum(axis=-1, keepdims=True)
+    shares = is_chosen / np.maximum(number_chosen, 1)  # equal prompts share their half's choice
     weights = shares[..., ::-1, :]  # each half is scored by what was chosen on the other
-    numerators = sum_in_order(sum_in_order(weights * sums))
-    return means(numerators, sum_in_order(sum_in_order(weights * counts)))
+    weighted_sum = sum_in_order(sum_in_order(weights * sums))
+    weighted_count = sum_in_order(sum_in_order(weights * counts))
+    return means(weighted_sum, weighted_count)
 
 
 def prompt_spread(totals: Array) -> Array:

@@ -272,15 +272,21 @@ def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[PartKe
 
 
 def reduced_to(whole: MetricColumn, reduced: Reduced | None, rows: Rows) -> MetricColumn:
-    """These rows of the ``whole`` column, those in ``reduced`` with their values from there."""
-    taken = whole.take(rows)
+    """The column of ``rows``, in their order, in which items that have a part are reduced to it.
+
+    ``rows`` number the items of ``whole``; the other items keep their values from there.
+    ``reduced.rows`` number the same items, and must be ascending and not empty.
+    """
+    unreduced = whole.take(rows)
     if reduced is None:
-        return taken
-    nearest = np.searchsorted(reduced.rows, rows).clip(max=len(reduced.rows) - 1)
-    is_reduced = reduced.rows[nearest] == rows
-    # rows of the two columns stacked: those taken come first, then the reduced ones
-    order = np.where(is_reduced, len(rows) + nearest, np.arange(len(rows)))
-    return stacked([taken, reduced.column]).take(order)
+        return unreduced
+    # where each row is in `reduced.rows`, or would have to be inserted, at the latest the last
+    positions = np.searchsorted(reduced.rows, rows).clip(max=len(reduced.rows) - 1)
+    has_part = reduced.rows[positions] == rows
+    both = stacked([unreduced, reduced.column])
+    places_unreduced = np.arange(len(rows))
+    places_reduced = len(rows) + positions
+    return both.take(np.where(has_part, places_reduced, places_unreduced))
 
 
 def without_value(statistics: Array) -> Mask:

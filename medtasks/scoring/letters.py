@@ -6,18 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from medtasks.catalog.statuses import FAILED
-from medtasks.metrics.base import MeanMetric, totals
-from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
+from medtasks.metrics.base import Array, MeanMetric, totals
+from medtasks.metrics.variants import PREFERENCE, letter_counts, preference_of_letter
 from medtasks.scoring.columns import MetricColumn, Rows
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.scores import Letters
+from medtasks.stats.bootstrap import Clusters
 from medtasks.stats.intervals import Bounds, ClusteredItems, score_interval
 
 _MEAN = MeanMetric().score
 _DIFFERENCE_OF_SHARES: Bounds = (-1.0, 1.0)
+
+_Preference: TypeAlias = tuple[float, float | None, float | None]
+"""A preference for a letter, and the ends of its interval, None if there is none."""
 
 
 def letters_of(table: ItemTable, rows: Rows, accuracy: MetricColumn | None) -> Letters | None:
@@ -79,28 +83,42 @@ def _options_first(chosen: Counter[str], options: Sequence[str]) -> dict[str, in
 
 
 def rotated_letters_of(table: ItemTable, rows: Rows) -> Letters | None:
-    """The letters of rotated questions, also without a selected option; None without a response."""
+    """The correct and the chosen letters of rotated questions, and the preference for each letter.
+
+    Responses without a selected option are counted by status. None if no question has a response
+    to all of its rotations.
+    """
     answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
     if not answered:
         return None
     column = table.column(PREFERENCE)
-    rows = rows[column.present[rows] & column.known[rows]]
-    statistics = column.statistics[rows]
-    chosen, times_shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
-    gold_counts: dict[str, int] = {}
-    chosen_counts: dict[str, int] = {}
-    preference: dict[str, tuple[float, float | None, float | None]] = {}
-    for place, letter in enumerate(table.benchmark.options or ascii_uppercase):
-        if not times_shown[place]:
+    known_rows = rows[column.present[rows] & column.known[rows]]
+    statistics = column.statistics[known_rows]
+    clusters = table.codes[known_rows]
+    times_chosen, times_expected, times_correct = letter_counts(totals(statistics))
+    gold: dict[str, int] = {}
+    chosen: dict[str, int] = {}
+    preference: dict[str, _Preference] = {}
+    for position, letter in enumerate(table.benchmark.options or ascii_uppercase):
+        if times_expected[position] == 0:  # no question has the letter
             continue
-        gold_counts[letter] = int(gold[place])
-        chosen_counts[letter] = int(chosen[place])
-        pairs = preference_of_letter(statistics, place)
-        items = ClusteredItems.of(pairs, table.codes[rows])
-        interval = score_interval(_MEAN, items, _DIFFERENCE_OF_SHARES)
-        preference[letter] = (float(_MEAN(totals(pairs))), interval.low, interval.high)
-    statuses = Counter(chain.from_iterable(answered))
-    del statuses["ok"]
-    for status, count in sorted(statuses.items()):
-        chosen_counts[f"[{status}]"] = count
-    return Letters(gold=gold_counts, chosen=chosen_counts, preference=preference)
+        gold[letter] = int(times_correct[position])
+        chosen[letter] = int(times_chosen[position])
+        preference[letter] = _preference(statistics, position, clusters)
+    chosen |= _counts_without_option(answered)
+    return Letters(gold=gold, chosen=chosen, preference=preference)
+
+
+def _preference(statistics: Array, position: int, clusters: Clusters) -> _Preference:
+    """How much larger the share of answers with a letter is than expected, and its interval."""
+    surpluses = preference_of_letter(statistics, position)
+    items = ClusteredItems.of(surpluses, clusters)
+    interval = score_interval(_MEAN, items, _DIFFERENCE_OF_SHARES)
+    return float(_MEAN(totals(surpluses))), interval.low, interval.high
+
+
+def _counts_without_option(statuses_of_questions: Sequence[Sequence[str]]) -> dict[str, int]:
+    """How many responses select no option, by status in brackets, sorted."""
+    counts = Counter(chain.from_iterable(statuses_of_questions))
+    del counts["ok"]
+    return {f"[{status}]": count for status, count in sorted(counts.items())}
