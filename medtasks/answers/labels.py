@@ -21,8 +21,8 @@ def lone_letters(marked: Marked, listed_places: frozenset[int]) -> dict[int, Ran
     if first:
         mention, *below = marked.mentions.values()
         is_repeated = any(later.letters == mention.letters for later in below)
-        apart = not mention.own and not is_repeated
-        if apart or not words["listed_below"].match(text, first.end()):
+        may_head_list = mention.own or is_repeated
+        if not may_head_list or not words["listed_below"].match(text, first.end()):
             ranks[first.start("letter")] = Rank.ANSWER
     return {at: rank for at, rank in ranks.items() if at not in listed_places}
 
@@ -37,19 +37,27 @@ def _concludes(marked: Marked, last: re.Match[str]) -> bool:
 
 
 def _begins_list(marked: Marked, position: int) -> bool:
-    """Whether the letter at the end only begins a list, or the next line of one."""
+    """Whether the letter at the end only begins a list, or the next line of one.
+
+    Words that open a list (``Options:``) are looked for in all of the text above the letter, then
+    in the last sentence above it; a question or a labelled line right above it opens one, too.
+    """
     words = marked.words
     before = marked.text[:position].rstrip(" \t([\"'→>")
-    apart = before.endswith("\n\n")
-    *_, since = words["opener"].split(before)
-    if since not in ("", before) and MARK not in since and DENIED not in since:
-        return not (apart and (marked.mentions[position].bracketed or since.strip(" .:*\n")))
-    line = before.rstrip("\n").rpartition("\n")[2]
-    if words["opener"].search(
-        words["sentence_ends"].split(line)[-1].lstrip()
-    ):  # "The answer is B. Options:"
+    is_below_blank_line = before.endswith("\n\n")
+    *_, since_opener = words["opener"].split(before)
+    has_opener = since_opener not in ("", before)
+    if has_opener and MARK not in since_opener and DENIED not in since_opener:
+        if not is_below_blank_line:
+            return True
+        has_words_between = since_opener.strip(" .:*\n") != ""
+        return not marked.mentions[position].bracketed and not has_words_between
+    line_above = before.rstrip("\n").rpartition("\n")[2]
+    last_sentence = words["sentence_ends"].split(line_above)[-1].lstrip()
+    if words["opener"].search(last_sentence):  # "The answer is B. Options:"
         return True
-    return not apart and (line.endswith("?") or words["labelled_line"].match(line) is not None)
+    is_labelled = words["labelled_line"].match(line_above) is not None
+    return not is_below_blank_line and (line_above.endswith("?") or is_labelled)
 
 
 def label_positions(marked: Marked, letters: str) -> dict[int, bool]:
@@ -130,13 +138,13 @@ def listed_positions(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
     """
     labels_of_lines = sorted(at for at in labels if labels[at])
     all_mentions = sorted(marked.mentions)
-    listed: set[int] = set()
+    listed_places: set[int] = set()
     for positions, shortest in ((labels_of_lines, 2), (all_mentions, 3)):
         for run in _alphabetical_runs(marked, positions):
-            least = 2 if listed else shortest
+            least = 2 if listed_places else shortest
             if len(run) >= least and not _is_answer_and_prose(marked, labels, run):
-                listed.update(run)
-    return frozenset(listed)
+                listed_places.update(run)
+    return frozenset(listed_places)
 
 
 def _alphabetical_runs(marked: Marked, positions: Sequence[int]) -> Iterator[list[int]]:

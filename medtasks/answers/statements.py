@@ -41,8 +41,9 @@ def statements(marked: Marked, letters: str) -> list[Mention]:
 
 
 def weakened(marked: Marked, mentions: Iterable[Mention]) -> list[Mention]:
-    """The same statements; those that words around them deny, doubt or compare are ``weak`` and no
-    labels.
+    """The statements, of which those that words around them deny, doubt or compare are ``weak``.
+
+    A weak statement of one letter is no longer a label or implied, only a mention.
     """
     weighed: list[Mention] = []
     for statement in mentions:
@@ -118,17 +119,16 @@ def _contest(
     weak = marked.denied | letters_of(
         mention for mention in mentions if mention.weak and mention.upper
     )
-    able = _able(mentions, in_list, weak, declared)
-    if not able:
+    contenders = _contenders(mentions, in_list, weak, declared)
+    if not contenders:
         return None
-    implied = [statement for statement in able if statement.rank == Rank.IMPLIED]
-    by_letter = [statement for statement in able if not statement.text]
-    last = (implied or by_letter or able)[-1]
-    rivals = declared & letters_of(
-        mention for mention in able if not last.letters <= mention.letters
-    )
+    implied = [statement for statement in contenders if statement.rank == Rank.IMPLIED]
+    by_letter = [statement for statement in contenders if not statement.text]
+    last = (implied or by_letter or contenders)[-1]
+    differing = [statement for statement in contenders if not last.letters <= statement.letters]
+    rivals = declared & letters_of(differing)
     named = weak | rivals | letters_of(in_list)
-    return _Contest(last, rivals, weak, alone=named <= last.letters, ends=last is able[-1])
+    return _Contest(last, rivals, weak, alone=named <= last.letters, ends=last is contenders[-1])
 
 
 def _wins_by_exclusion(contest: _Contest, declared: frozenset[str]) -> bool:
@@ -158,22 +158,27 @@ def _wins_at_end(
     return _is_last_word(marked, last, mentions)
 
 
-def _able(
+def _contenders(
     mentions: Sequence[Mention],
     in_list: Sequence[Mention],
     weak: frozenset[str],
     declared: frozenset[str],
 ) -> list[Mention]:
-    """The statements that may name the answer; of a list, only its end if all else is weak."""
-    able: list[Mention] = []
+    """The statements that may name the answer.
+
+    They are capitals that are neither weak nor in a list; and the end of a list with which the
+    response ends, if all other letters are weak.
+    """
+    contenders: list[Mention] = []
     for statement in mentions:
         if statement.upper and not statement.weak and statement not in in_list:
-            able.append(statement)
+            contenders.append(statement)
     if in_list:
         end_of_list = in_list[-1]
-        if end_of_list is mentions[-1] and weak >= declared - end_of_list.letters:
-            able.append(end_of_list)
-    return able
+        others_are_weak = declared - end_of_list.letters <= weak
+        if end_of_list is mentions[-1] and others_are_weak:
+            contenders.append(end_of_list)
+    return contenders
 
 
 def _may_be_answer(marked: Marked, statement: Mention) -> bool:
@@ -194,19 +199,19 @@ def _closes(marked: Marked, last: Mention, mentions: Sequence[Mention]) -> bool:
 
 
 def _is_last_word(marked: Marked, last: Mention, mentions: Sequence[Mention]) -> bool:
-    """Whether the letter is in bold, or implied in the last sentence, with no other one beside
-    it.
+    """Whether the letter is in bold, or implied in the last sentence, and no other letter is named
+    from the beginning of its sentence on.
     """
     text = marked.text
     sentence_ends = marked.words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)
-    ends = [end.end() for end in sentence_ends]
-    start = max((end for end in ends if end <= last.position), default=0)
+    starts = [0, *(sentence_end.end() for sentence_end in sentence_ends)]
+    start = max(start for start in starts if start <= last.position)
     if text[:start].endswith("\n"):  # the line above counts, too
         start = text.rfind("\n", 0, start - 1) + 1
-    beside = [mention for mention in mentions if mention.position >= start]
-    if not all(last.letters <= mention.letters for mention in beside):
-        return False
-    in_last_sentence = max(ends, default=0) <= last.position
+    for mention in mentions:
+        if mention.position >= start and not last.letters <= mention.letters:
+            return False
+    in_last_sentence = starts[-1] <= last.position
     return last.bold or (last.rank == Rank.IMPLIED and in_last_sentence)
 
 
