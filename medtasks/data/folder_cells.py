@@ -64,8 +64,9 @@ def cell_list(value: Any) -> list[Any] | None:
 
 
 def _parsed(value: Any, begin: str, end: str) -> Any:
-    """The value that a text with this beginning and end is in JSON or Python; None if it is
-    none.
+    """The value of a text in JSON or Python's notation; None for anything else.
+
+    Only texts that begin with ``begin`` and end with ``end``, such as brackets, are tried.
     """
     text = value.strip() if isinstance(value, str) else ""
     if not (text.startswith(begin) and text.endswith(end)):
@@ -99,12 +100,16 @@ def listed_options(value: Any, where: Where) -> dict[str, str]:
         raise CellError(f"has {len(texts)} options, expected at most {len(LETTERS)}")
     if "" in texts:
         raise CellError(f"is {shown(value)}, in which an option is empty")
-    choices = dict(zip(LETTERS, texts, strict=False))
+    return _without_own_letters(dict(zip(LETTERS, texts, strict=False)))
+
+
+def _without_own_letters(choices: Mapping[str, str]) -> dict[str, str]:
+    """Options without the letter with which each text begins, if all begin with their own."""
     without_letters: dict[str, str] = {}
     for letter, text in choices.items():
         match = _OWN_LETTER.fullmatch(text)
         if match is None or match["letter"] != letter:
-            return choices
+            return dict(choices)
         without_letters[letter] = match["text"].strip()
     return without_letters
 
@@ -141,10 +146,16 @@ def gold_letter(
     """
     if form in ("index0", "index1"):
         return _letter_at(answer, choices, first=int(form[-1]))
-    letter = "" if form == "text" else _stated_letter(answer, choices)
-    if letter or form == "letter":
-        return letter
-    letters = [name for name, text in choices.items() if text.casefold() == answer.casefold()]
+    if form == "letter":
+        return _stated_letter(answer, choices)
+    if form == "text":
+        return _letter_of_text(answer, choices)
+    return _stated_letter(answer, choices) or _letter_of_text(answer, choices)
+
+
+def _letter_of_text(answer: str, choices: Mapping[str, str]) -> str:
+    """The letter of the only option with this text, whatever its case; empty without one."""
+    letters = [letter for letter, text in choices.items() if text.casefold() == answer.casefold()]
     return letters[0] if len(letters) == 1 else ""
 
 

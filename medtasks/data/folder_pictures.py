@@ -186,25 +186,36 @@ def _decoded(text: str) -> bytes:
     Raises:
         CellError: it is cut or damaged.
     """
-    match = _DATA_URL.match(text.strip())
+    data_url = _DATA_URL.match(text.strip())
+    encoded = data_url["data"] if data_url else text
+    without_blanks = "".join(encoded.split())
     try:
-        return base64.b64decode("".join((match["data"] if match else text).split()), validate=True)
+        return base64.b64decode(without_blanks, validate=True)
     except (binascii.Error, ValueError) as error:
         fix = "export the picture again: spreadsheet cells end after 32,767 characters"
         raise CellError(f"has base64 that cannot be decoded ({error})", fix) from error
 
 
 def _near_name(path: Path, images: Path) -> str:
-    """A suggestion if a file of the same directory, or one of this name elsewhere, is meant."""
-    folder = path.parent
-    if folder.is_dir():
-        names = sorted(file.name for file in folder.iterdir() if file.is_file())
-        for name in names:
-            if name.casefold() == path.name.casefold():
-                return f" (did you mean {name!r}?)"
-        near = suggestion(path.name, names)
-        if near:
-            return near
-    for file in sorted(images.rglob(path.name)):
-        return f" (did you mean {file.relative_to(images).as_posix()!r}?)"
-    return ""
+    """A suggestion of the file that is meant, in parentheses; empty without one.
+
+    It is a file with a similar name in the same directory, or one with this name in another.
+    """
+    near = _near_name_in(path.parent, path.name)
+    if near:
+        return near
+    namesakes = sorted(images.rglob(path.name))
+    if not namesakes:
+        return ""
+    return f" (did you mean {namesakes[0].relative_to(images).as_posix()!r}?)"
+
+
+def _near_name_in(folder: Path, wanted: str) -> str:
+    """A suggestion of a file in ``folder`` whose name differs in case, or is similar."""
+    if not folder.is_dir():
+        return ""
+    names = sorted(file.name for file in folder.iterdir() if file.is_file())
+    for name in names:
+        if name.casefold() == wanted.casefold():
+            return f" (did you mean {name!r}?)"
+    return suggestion(wanted, names)
