@@ -153,14 +153,20 @@ def _end_of_text(row: Sequence[int], text: str, text_of: Callable[[Sequence[int]
 
 
 def _start_of_answer(row: Sequence[int], text: str, text_of: Callable[[Sequence[int]], str]) -> int:
-    """The position of the first token behind the thoughts, which are not part of the answer."""
+    """The position of the first token behind the thoughts, which are not part of the answer.
+
+    The text of the tokens up to a position only grows with the position, so it is found by
+    bisection: the first token whose text ends behind the beginning of the answer.
+    """
     answer = strip_thinking(text)
     if answer == text.strip():
         return 0
-    place = text.rfind(answer) if answer else len(text)
-    return bisect.bisect_right(
-        range(len(row)), place, key=lambda step: len(text_of(row[: step + 1]))
-    )
+    begin = text.rfind(answer) if answer else len(text)
+
+    def length_up_to(position: int) -> int:
+        return len(text_of(row[: position + 1]))
+
+    return bisect.bisect_right(range(len(row)), begin, key=length_up_to)
 
 
 def _may_round_either_way(share: float) -> bool:

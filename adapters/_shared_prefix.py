@@ -178,25 +178,30 @@ class SharedPrefix:
         return features
 
     def _compute_group(self, rows: Sequence[EncodedPrompt]) -> tuple[Layers, list[int]]:
-        """Keys and values of prompts with the same media, and the tokens that each reuses.
+        """Keys and values of prompts with the same media, and how many tokens each prompt reuses.
 
-        They lack those of the last token of each prompt, and are right-padded.
+        The keys and values of a layer are (prompts, heads, tokens, width), right-padded. Each
+        prompt's last token is missing: ``generate`` computes it.
         """
         lengths = [row.prompt.tokens - 1 for row in rows]
         first = rows[0]
         shared = min(lengths)
         for row in rows[1:]:
             shared = min(shared, _common_length(first.identities, row.identities))
+        # of the prefix that earlier batches left on the device
         kept = min(_common_length(self._identities, first.identities), shared)
         self._layers = [(keys[:, :, :kept], values[:, :, :kept]) for keys, values in self._layers]
         if kept < shared:
             self._layers = self._forward([first], self._layers, kept, [shared])
         self._identities = first.identities[:shared]
         reused = [kept, *[shared] * (len(rows) - 1)]
-        self._usage["prompt_tokens_computed"] += sum(lengths) + len(rows) - sum(reused)
+        all_tokens = sum(row.prompt.tokens for row in rows)
+        self._usage["prompt_tokens_computed"] += all_tokens - sum(reused)
         self._usage["prompt_tokens_reused"] += sum(reused)
-        shape = (len(rows), -1, -1, -1)
-        layers = [(keys.expand(shape), values.expand(shape)) for keys, values in self._layers]
+        one_row_per_prompt = (len(rows), -1, -1, -1)  # -1 leaves a dimension as it is
+        layers: Layers = []
+        for keys, values in self._layers:
+            layers.append((keys.expand(one_row_per_prompt), values.expand(one_row_per_prompt)))
         if max(lengths) > shared:
             layers = self._forward(rows, layers, shared, lengths)
         return layers, reused

@@ -221,16 +221,28 @@ def _scores_over(
 
 
 def _mean(values: Sequence[Value]) -> Value:
-    """The mean of one metric over the variants; if one failed, its lowest and highest values."""
-    lows = []
-    highs = []
-    for value in values:
-        lows.append(value.low if value.statistics is None else value.statistics)
-        highs.append(value.high if value.statistics is None else value.statistics)
-    low = _mean_statistics(lows)
-    if any(value.failed for value in values):
-        return Value(low=low, high=_mean_statistics(highs), failed=True)
-    return Value(statistics=low)
+    """The mean of one metric over the variants of a question.
+
+    If a variant failed, it is a range: the mean with the failed ones at their lowest, and at their
+    highest.
+    """
+    if not any(value.failed for value in values):
+        return Value(statistics=_mean_statistics([_lowest(value) for value in values]))
+    return Value(
+        low=_mean_statistics([_lowest(value) for value in values]),
+        high=_mean_statistics([_highest(value) for value in values]),
+        failed=True,
+    )
+
+
+def _lowest(value: Value) -> tuple[float, ...] | None:
+    """The statistics of a value, or else the lower end of its range."""
+    return value.low if value.statistics is None else value.statistics
+
+
+def _highest(value: Value) -> tuple[float, ...] | None:
+    """The statistics of a value, or else the upper end of its range."""
+    return value.high if value.statistics is None else value.statistics
 
 
 def _mean_statistics(rows: Sequence[tuple[float, ...] | None]) -> tuple[float, ...] | None:

@@ -259,11 +259,16 @@ def _duplicates(answered: _BySample) -> list[Prediction]:
 
 
 def _answer_repeated_rows(answered: _BySample, index: DocumentIndex) -> list[str]:
-    """Give rows that repeat an earlier one its predictions; returns their sample ids."""
-    repeated: list[str] = []
+    """Give unanswered rows that repeat an earlier one its predictions.
+
+    Returns the sample ids of these rows.
+    """
+    newly_answered: list[str] = []
     for sample_id, predictions in answered.items():
-        first_id = index.first_equal(sample_id)
-        if not predictions and answered[first_id]:
-            predictions += answered[first_id]
-            repeated.append(sample_id)
-    return repeated
+        if predictions:
+            continue
+        predictions_of_first = answered[index.first_equal(sample_id)]
+        if predictions_of_first:
+            predictions.extend(predictions_of_first)
+            newly_answered.append(sample_id)
+    return newly_answered

@@ -164,11 +164,12 @@ def prompt_spread(totals: Array) -> Array:
     0.7071
     """
     sums, counts = _halves(totals)
-    asked = (counts[..., 0, :] > 0) & (counts[..., 1, :] > 0)
-    prompts = asked.sum(axis=-1)
-    scores = np.where(asked[..., None, :], means(sums, counts), 0.0)
-    centres = sum_in_order(scores) / np.maximum(prompts, 1)[..., None]
-    deviations = np.where(asked[..., None, :], scores - centres[..., None], 0.0)
+    in_both_halves = (counts[..., 0, :] > 0) & (counts[..., 1, :] > 0)
+    prompts = in_both_halves.sum(axis=-1)
+    is_used = in_both_halves[..., None, :]  # for each half alike
+    scores = np.where(is_used, means(sums, counts), 0.0)
+    mean_scores = sum_in_order(scores) / np.maximum(prompts, 1)[..., None]
+    deviations = np.where(is_used, scores - mean_scores[..., None], 0.0)
     products = sum_in_order(deviations[..., 0, :] * deviations[..., 1, :])
     covariance = means(products, np.maximum(prompts - 1.0, 0.0))
     return np.sqrt(np.maximum(covariance, 0.0))

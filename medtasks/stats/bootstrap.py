@@ -92,12 +92,12 @@ class _Stack:
 
     def scores(self, drawn: Array) -> Array:
         """Scores ``(entries, resamples)`` of drawn counts ``(resamples, clusters)``."""
-        shape = (len(drawn), len(self.entries), -1)
-        totals = _products(drawn, self.tables).reshape(shape)
+        entries, resamples = len(self.entries), len(drawn)
+        totals = _products(drawn, self.tables)  # (resamples, entries · width)
+        totals_by_entry = totals.reshape(resamples, entries, -1).swapaxes(0, 1)
         # a copy, so that a score sees the same memory layout as if it were drawn alone
-        rows = np.ascontiguousarray(totals.swapaxes(0, 1))
-        scores = self.score(rows.reshape(len(self.entries) * len(drawn), -1))
-        return scores.reshape(len(self.entries), len(drawn))
+        rows = np.ascontiguousarray(totals_by_entry).reshape(entries * resamples, -1)
+        return self.score(rows).reshape(entries, resamples)
 
 
 def joint_resamples(
