@@ -120,7 +120,8 @@ def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Pa
             ["otherlab_bench_missed", "could harm a patient"],
             ["otherlab_bench_other", "no harm by itself"],
             ["otherlab_bench_right", ""],
-        ]
+        ],
+        "other-metrics": [["exact_match", ""], ["otherlab_bench_judged", ""]],
     }
     assert plots == {"otherlab-dots-errors": ["otherlab_bench_missed", "otherlab_bench_other"]}
 
