@@ -23,7 +23,7 @@ class FilledPlot:
 
 
 @dataclass(frozen=True)
-class _PlottedColumns:
+class _ColumnsOfPlot:
     """The columns of a plot; in a paired plot, each is plotted against its counterpart."""
 
     columns: Sequence[BoardColumn]
@@ -48,7 +48,7 @@ def board_plot(
         source: what tables are made from.
         tables: the tables of the benchmark, one of which may have the plot's columns.
     """
-    plotted = _PlottedColumns(
+    plotted = _ColumnsOfPlot(
         source.columns(layout_plot.columns), source.columns(layout_plot.against)
     )
     if data_tasks is None:
@@ -84,15 +84,13 @@ def _chance_line(layout_plot: Plot, column: BoardColumn, source: TableSource) ->
     return held_chance(source.runs, whole_task)
 
 
-def _of_tasks(plotted: _PlottedColumns, tasks: Collection[str]) -> _PlottedColumns:
+def _of_tasks(plotted: _ColumnsOfPlot, tasks: Collection[str]) -> _ColumnsOfPlot:
     """The plotted columns of these tasks, with all counterparts."""
     columns = [column for column in plotted.columns if column.task in tasks]
-    return _PlottedColumns(columns, plotted.counterparts)
+    return _ColumnsOfPlot(columns, plotted.counterparts)
 
 
-def _with_values(
-    plotted: _PlottedColumns, layout_plot: Plot, source: TableSource
-) -> _PlottedColumns:
+def _with_values(plotted: _ColumnsOfPlot, layout_plot: Plot, source: TableSource) -> _ColumnsOfPlot:
     """The plotted columns with a value; of a paired plot, those whose counterpart has one, too."""
     table = source.table(layout_plot.name, layout_plot.title, plotted.every_column)
     models_with_value = _count_values(table)
@@ -100,13 +98,13 @@ def _with_values(
     fewest = 2 if layout_plot.ranks else 1
     if not plotted.counterparts:
         columns = [column for column in plotted.columns if models_with_value[column.key] >= fewest]
-        return _PlottedColumns(columns)
+        return _ColumnsOfPlot(columns)
     columns, counterparts = [], []
     for column, counterpart in zip(plotted.columns, plotted.counterparts, strict=True):
         if min(models_with_value[column.key], models_with_value[counterpart.key]) >= fewest:
             columns.append(column)
             counterparts.append(counterpart)
-    return _PlottedColumns(columns, counterparts)
+    return _ColumnsOfPlot(columns, counterparts)
 
 
 def _count_values(table: BoardTable) -> Counter[str]:

@@ -35,7 +35,7 @@ _SPREADSHEET_ERRORS = frozenset(
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """The rows of a file.
 
     Attributes:
@@ -51,7 +51,7 @@ class Table:
     other_sheets: tuple[str, ...] = ()
 
 
-def read_table_file(path: Path) -> Table:
+def read_table_file(path: Path) -> SourceTable:
     """The table in a file, whose format is recognised by its content.
 
     Raises:
@@ -69,7 +69,7 @@ def read_table_file(path: Path) -> Table:
         raise DataError(f"{path}: the table has no rows; write or fetch it again.")
     columns = _columns(table_rows)
     sheets = sheet_names(path) if table_format is TableFormat.WORKBOOK else ()
-    return Table(
+    return SourceTable(
         file=path.name,
         columns=columns,
         rows=tuple(_with_columns(row, columns) for row in table_rows),

@@ -38,26 +38,26 @@ _SCORE_COLUMNS = (
     "reason",
 )
 _PICTURES = 4
-"""Columns of pictures; a stream has hundreds of frames."""
+"""LoggedTable of pictures; a stream has hundreds of frames."""
 _ROWS = 10_000
 """Rows of a table, of which W&B shows no more."""
 
 
 @dataclass(frozen=True)
-class Columns:
+class LoggedTable:
     """A table: the names of its columns, and its rows."""
 
     names: tuple[str, ...]
     rows: Iterable[Sequence[Any]]
 
 
-def score_table(run: RunRecord) -> Columns:
+def score_table(run: RunRecord) -> LoggedTable:
     """Every score of the run's tasks and groups, a row each, with 95 % interval and coverage."""
     rows: list[tuple[Any, ...]] = []
     for name, scores in run.scores.items():
         for metric, score in scores.metrics.items():
             rows.append(_score_row(name, metric, score))
-    return Columns(_SCORE_COLUMNS, rows)
+    return LoggedTable(_SCORE_COLUMNS, rows)
 
 
 def _score_row(name: str, metric: str, score: MetricScore) -> tuple[Any, ...]:
@@ -89,7 +89,7 @@ def score_values(run: RunRecord) -> dict[str, float]:
     return values
 
 
-def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
+def sample_table(samples: Sequence[Sample], shows: Shown) -> LoggedTable:
     """The samples of a task, a row each.
 
     Args:
@@ -109,7 +109,7 @@ def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
     names += ["extracted", "status", *metrics]
     # rows are made when they are written: their pictures are large
     rows = (_sample_row(sample, shows, pictures, metrics) for sample in samples)
-    return Columns(tuple(names), rows)
+    return LoggedTable(tuple(names), rows)
 
 
 def _picture_count(sample: Sample) -> int:
@@ -205,7 +205,7 @@ def _keep_fields(tracker: Any) -> None:
     tracker.save_results_samples = save_results_samples
 
 
-def _log_samples(wandb_run: Any, task: str, table: Columns) -> None:
+def _log_samples(wandb_run: Any, task: str, table: LoggedTable) -> None:
     """Log a table in parts that W&B shows whole."""
     rows = iter(table.rows)
     for number in range(1, sys.maxsize):
@@ -213,10 +213,10 @@ def _log_samples(wandb_run: Any, task: str, table: Columns) -> None:
         if not part and number > 1:
             return
         name = f"{task}_eval_results" if number == 1 else f"{task}_eval_results_{number}"
-        wandb_run.log({name: _wandb_table(Columns(table.names, part))})
+        wandb_run.log({name: _wandb_table(LoggedTable(table.names, part))})
 
 
-def _wandb_table(table: Columns) -> Any:
+def _wandb_table(table: LoggedTable) -> Any:
     """The table as W&B's own, its pictures as W&B's images."""
     import wandb
 

@@ -161,7 +161,7 @@ def _json_document(text: str) -> Any:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _CompletionChoice:
     """The fields of a completion's first choice that are read, not checked yet.
 
     ``finish_reason`` is empty if the endpoint states none.
@@ -172,7 +172,7 @@ class _Choice:
     finish_reason: str
 
 
-def _first_choice(document: Any) -> _Choice:
+def _first_choice(document: Any) -> _CompletionChoice:
     """The first choice of a chat completion.
 
     Raises:
@@ -190,7 +190,7 @@ def _first_choice(document: Any) -> _Choice:
         reason = ""
     if reason.lower() in _BROKEN_OFF:
         raise UnreadableReply(f"the endpoint broke the answer off (finish_reason {reason!r})")
-    return _Choice(content, refusal, reason)
+    return _CompletionChoice(content, refusal, reason)
 
 
 def _is_blocked_prompt(document: Any) -> bool:

@@ -21,7 +21,7 @@ from medtasks.catalog import folders_in_use
 from medtasks.catalog.benchmark_folder import load_benchmark_folder
 from medtasks.catalog.contents import forget_packages
 from medtasks.catalog.rubric_files import load_rubric
-from medtasks.cli.from_table.columns import Columns
+from medtasks.cli.from_table.columns import TableColumns
 from medtasks.cli.from_table.new_folder import Request, new_folder
 from medtasks.cli.from_table.proposal import Proposal, propose
 from medtasks.cli.from_table.review import decided
@@ -75,7 +75,7 @@ def proposed(
 ) -> Proposal:
     path = folder / "table.csv"
     path.write_text(text_of(rows, header), encoding="utf-8")
-    return propose(Columns.of_file(path), Wishes(**wishes))
+    return propose(TableColumns.of_file(path), Wishes(**wishes))
 
 
 # --- the folder ---
@@ -400,7 +400,7 @@ def test_rows_of_blanks_at_the_end_of_a_sheet_are_no_rows(tmp_path: Path) -> Non
     for cells in (["question", "answer"], ["Why?", "yes"], [None, None], ["  ", None]):
         book.active.append(cells)
     book.save(tmp_path / "rows.xlsx")
-    assert Columns.of_file(tmp_path / "rows.xlsx").rows == 1
+    assert TableColumns.of_file(tmp_path / "rows.xlsx").rows == 1
 
 
 def test_answers_that_became_dates_are_named(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def test_answers_that_became_dates_are_named(tmp_path: Path) -> None:
     book.active.append(["When?", date(2024, 1, 2)])
     book.save(tmp_path / "rows.xlsx")
     with pytest.raises(Undecided, match="row 2: column 'answer' is the date or time 2024-01-02"):
-        propose(Columns.of_file(tmp_path / "rows.xlsx"), Wishes())
+        propose(TableColumns.of_file(tmp_path / "rows.xlsx"), Wishes())
 
 
 def test_vlmevalkits_layout(tmp_path: Path) -> None:
@@ -480,7 +480,7 @@ def test_a_question_of_all_rows_is_not_blank_and_the_only_one(
 def test_a_person_may_enter_the_question_of_all_rows(table: Path) -> None:
     table.write_text(text_of(LABELS, ["image", "label"]), encoding="utf-8")
     answers = iter(["lable", "Which finding is shown?", ""])
-    proposal = decided(Columns.of_file(table), Wishes(), lambda _: next(answers))
+    proposal = decided(TableColumns.of_file(table), Wishes(), lambda _: next(answers))
     assert proposal.fixed_question == "Which finding is shown?"
     assert next(answers, None) is None
 
@@ -509,11 +509,11 @@ def test_a_person_is_asked_for_what_is_open_and_may_change_the_rest(table: Path)
     rows = [[*cells[:-1], cells[6]] for cells in ROWS]
     table.write_text(text_of(rows, header), encoding="utf-8")
     answers = iter(["7", "2", "cluster=nobody", "cluster=", "language=de", ""])
-    proposal = decided(Columns.of_file(table), Wishes(), lambda _: next(answers))
+    proposal = decided(TableColumns.of_file(table), Wishes(), lambda _: next(answers))
     assert (proposal.answer, proposal.cluster, proposal.language) == ("label", None, "de")
     assert next(answers, None) is None
 
 
 def test_enter_accepts(table: Path) -> None:
-    proposal = decided(Columns.of_file(table), Wishes(), lambda _: "")
+    proposal = decided(TableColumns.of_file(table), Wishes(), lambda _: "")
     assert (proposal.question, proposal.cluster) == ("question", "patient")

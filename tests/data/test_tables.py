@@ -17,7 +17,7 @@ from openpyxl import Workbook
 from PIL import Image
 
 from medtasks.core.errors import DataError, UsageError
-from medtasks.data.tables import Cell, Table, read_table_file
+from medtasks.data.tables import Cell, SourceTable, read_table_file
 
 Grid = Sequence[Sequence[str]]
 
@@ -28,11 +28,11 @@ def png(shade: int = 0) -> bytes:
     return stream.getvalue()
 
 
-def columns_of(table: Table) -> list[list[Cell]]:
+def columns_of(table: SourceTable) -> list[list[Cell]]:
     return [[row.row[name] for name in table.columns] for row in table.rows]
 
 
-def table_of(text: str | bytes, folder: Path, name: str = "rows.csv") -> Table:
+def table_of(text: str | bytes, folder: Path, name: str = "rows.csv") -> SourceTable:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_table_file(path)

@@ -14,7 +14,13 @@ from command import OTHER_ROWS, TASK, lmms_eval, other_task
 from PIL import Image
 from runs import baseline
 
-from medtasks.harness.wandb_tables import Columns, sample_table, score_table, score_values, shown_of
+from medtasks.harness.wandb_tables import (
+    LoggedTable,
+    sample_table,
+    score_table,
+    score_values,
+    shown_of,
+)
 from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.run_record import RunRecord
 
@@ -28,7 +34,7 @@ def record(task: str, output: Path) -> RunRecord:
     return RunRecord.scored(manifest, samples)
 
 
-def rows_of(table: Columns) -> list[dict[str, Any]]:
+def rows_of(table: LoggedTable) -> list[dict[str, Any]]:
     return [dict(zip(table.names, row, strict=True)) for row in table.rows]
 
 

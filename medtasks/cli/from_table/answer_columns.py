@@ -12,7 +12,7 @@ from medtasks.cli.from_table.answer_kinds import (
     options_in_rows,
 )
 from medtasks.cli.from_table.column_names import named_like, option_families
-from medtasks.cli.from_table.columns import Column
+from medtasks.cli.from_table.columns import TableColumn
 from medtasks.cli.from_table.roles import Line, Roles
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.core.errors import UsageError
@@ -74,7 +74,7 @@ def _require_letters(roles: Roles, family: Mapping[str, str]) -> None:
         )
 
 
-def _require_lists(column: Column) -> None:
+def _require_lists(column: TableColumn) -> None:
     """Refuse a column that is named like options, but whose cells rarely list two or more."""
     number = len(column.cells)
     rows = [row for row in range(number) if len(column.options(row)) < 2]
@@ -113,7 +113,7 @@ def choose_answers(
     return guess
 
 
-def _refuse_letters(column: Column) -> None:
+def _refuse_letters(column: TableColumn) -> None:
     """Refuse answers that are letters of options which no column has."""
     if column.counts and all(text.upper() in LETTERS for text in column.counts):
         raise UsageError(

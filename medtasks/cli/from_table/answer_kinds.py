@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from medtasks.catalog.benchmark_file import YES_NO, AnswerForm, AnswerKind
-from medtasks.cli.from_table.columns import Column, Columns
+from medtasks.cli.from_table.columns import TableColumn, TableColumns
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
@@ -38,7 +38,9 @@ class AnswerGuess:
     form: AnswerForm = "letter or text"
 
 
-def options_in_rows(columns: Columns, options: str | Mapping[str, str]) -> list[dict[str, str]]:
+def options_in_rows(
+    columns: TableColumns, options: str | Mapping[str, str]
+) -> list[dict[str, str]]:
     """The options of each row by letter; those with an empty cell do not exist."""
     if isinstance(options, str):
         return [columns[options].options(row) for row in range(columns.rows)]
@@ -53,7 +55,7 @@ def options_in_rows(columns: Columns, options: str | Mapping[str, str]) -> list[
 
 
 def guess_form(
-    answer: Column, choices: Sequence[Mapping[str, str]], wish: AnswerForm | None = None
+    answer: TableColumn, choices: Sequence[Mapping[str, str]], wish: AnswerForm | None = None
 ) -> AnswerGuess:
     """How the answer column names options.
 
@@ -90,7 +92,7 @@ def _simplest(form: AnswerForm, letters: Mapping[AnswerForm, Sequence[str]]) -> 
     return "letter or text" if letters[form] == letters["letter or text"] else form
 
 
-def _without_form(answer: Column, choices: Sequence[Mapping[str, str]]) -> Undecided:
+def _without_form(answer: TableColumn, choices: Sequence[Mapping[str, str]]) -> Undecided:
     """The error that most answers name no option, with the first one."""
     for text, options, where in zip(answer.texts, choices, answer.places, strict=True):
         if text and not gold_letter(text, options):
@@ -103,7 +105,7 @@ def _without_form(answer: Column, choices: Sequence[Mapping[str, str]]) -> Undec
     return _without_text(answer)
 
 
-def _without_text(answer: Column) -> Undecided:
+def _without_text(answer: TableColumn) -> Undecided:
     """The error that an answer column has no texts; names a cell with something else."""
     for cell, where in zip(answer.cells, answer.places, strict=True):
         try:
@@ -118,7 +120,7 @@ def _without_text(answer: Column) -> Undecided:
 # --- labels and texts ---
 
 
-def guess_kind(answer: Column) -> AnswerGuess:
+def guess_kind(answer: TableColumn) -> AnswerGuess:
     """How questions without options are answered.
 
     Raises:

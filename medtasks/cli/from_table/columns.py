@@ -13,7 +13,7 @@ from typing import Any
 from medtasks.catalog.records import Where
 from medtasks.core.text import shortened
 from medtasks.data.folder_cells import CellError, cell_list, cell_text, listed_options
-from medtasks.data.tables import Table, read_table_file
+from medtasks.data.tables import SourceTable, read_table_file
 
 _SUFFIXES = frozenset(
     {"bmp", "dcm", "gif", "jfif", "jp2", "jpeg", "jpg", "png", "tif", "tiff", "webp"}
@@ -32,7 +32,7 @@ _EXAMPLE_LENGTH = 36
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One column of a table.
 
     Attributes:
@@ -109,24 +109,24 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """The columns of a table by name, the file that they are from, its number of rows, and the
     sheets that are not read.
     """
 
     path: Path
-    by_name: Mapping[str, Column]
+    by_name: Mapping[str, TableColumn]
     rows: int
     other_sheets: tuple[str, ...] = ()
 
     @classmethod
-    def of_file(cls, path: Path) -> Columns:
+    def of_file(cls, path: Path) -> TableColumns:
         """The columns of the table in a file; raises as `read_table_file` does."""
         table = read_table_file(path)
         columns = {name: _column(table, name) for name in table.columns}
         return cls(path, columns, len(table.rows), table.other_sheets)
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> TableColumn:
         return self.by_name[name]
 
     @property
@@ -135,10 +135,10 @@ class Columns:
         return list(self.by_name)
 
 
-def _column(table: Table, name: str) -> Column:
+def _column(table: SourceTable, name: str) -> TableColumn:
     """The column of a table with this name."""
     cells = [row.row.get(name, "") for row in table.rows]
-    return Column(name, cells, [row.where for row in table.rows])
+    return TableColumn(name, cells, [row.where for row in table.rows])
 
 
 def _text_of(cell: Any) -> str:

@@ -16,7 +16,7 @@ from medtasks.catalog.benchmark_folder import BenchmarkFolder
 from medtasks.catalog.folders_in_use import refuse_other_folder
 from medtasks.cli.benchmark_folders import add_benchmark_folder, taken_by_harness
 from medtasks.cli.console import fail, write
-from medtasks.cli.from_table.columns import Column, Columns
+from medtasks.cli.from_table.columns import TableColumn, TableColumns
 from medtasks.cli.from_table.folder_files import (
     FolderFacts,
     FolderSources,
@@ -91,7 +91,7 @@ def new_folder(request: Request, ask: Ask | None) -> None:
         rubric=request.judge,
     )
     with _in_utf8(request) as (table, text):
-        columns = Columns.of_file(table)
+        columns = TableColumns.of_file(table)
         proposal = decided(columns, request.wishes, ask)
         _require_open_answers(request, proposal)
         pictures = [columns[name] for name in proposal.images]
@@ -110,7 +110,7 @@ def new_folder(request: Request, ask: Ask | None) -> None:
         add_benchmark_folder(request.target)
 
 
-def _sources(request: Request, pictures: Sequence[Column], text: str | None) -> FolderSources:
+def _sources(request: Request, pictures: Sequence[TableColumn], text: str | None) -> FolderSources:
     """Where the rows and the ``pictures`` that they name are; ``text`` are rows to be written."""
     paths = picture_paths(pictures)
     images = request.images or picture_folder(request.table, list(paths))

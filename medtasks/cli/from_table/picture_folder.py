@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from medtasks.catalog.records import Where
-from medtasks.cli.from_table.columns import Column, is_like_picture
+from medtasks.cli.from_table.columns import TableColumn, is_like_picture
 from medtasks.core.files import is_file
 from medtasks.data.folder_cells import cell_list
 
@@ -17,7 +17,7 @@ _MOST_FOLDERS = 200
 """Directories below that of the table that are searched."""
 
 
-def picture_paths(columns: Iterable[Column]) -> dict[str, Where]:
+def picture_paths(columns: Iterable[TableColumn]) -> dict[str, Where]:
     """The different paths of pictures in columns, with the first row that names each; without URLs
     and pictures in cells.
     """
@@ -40,7 +40,7 @@ def _is_path(text: str) -> bool:
     return bool(stripped) and not is_url and not is_base64
 
 
-def has_urls(columns: Iterable[Column]) -> bool:
+def has_urls(columns: Iterable[TableColumn]) -> bool:
     """Whether a cell names a picture by its URL."""
     for column in columns:
         for cell in column.cells:

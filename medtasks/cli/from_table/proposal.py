@@ -9,7 +9,7 @@ from medtasks.catalog.benchmark_file import DOCUMENT_FIELDS
 from medtasks.cli.from_table.answer_columns import choose_answers, choose_options
 from medtasks.cli.from_table.answer_kinds import AnswerGuess
 from medtasks.cli.from_table.column_names import named_like, normalised, picture_families
-from medtasks.cli.from_table.columns import Column, Columns
+from medtasks.cli.from_table.columns import TableColumn, TableColumns
 from medtasks.cli.from_table.languages import guess_language
 from medtasks.cli.from_table.roles import Line, Roles, not_used
 from medtasks.cli.from_table.undecided import Undecided
@@ -43,7 +43,7 @@ class Proposal:
     used: frozenset[str]
 
 
-def propose(columns: Columns, wishes: Wishes) -> Proposal:
+def propose(columns: TableColumns, wishes: Wishes) -> Proposal:
     """The proposal for a table that fulfils the ``wishes``.
 
     Roles are chosen one after the other, as a column that has one is not available for the next.
@@ -170,7 +170,7 @@ def _choose_breakdowns(roles: Roles) -> tuple[str, ...]:
     return chosen
 
 
-def _is_breakdown(column: Column) -> bool:
+def _is_breakdown(column: TableColumn) -> bool:
     """Whether a column has few values that repeat, and no name with another meaning."""
     if column.name in DOCUMENT_FIELDS or not column.has_groups:
         return False

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from medtasks.cli.console import fail, table, write
-from medtasks.cli.from_table.columns import Columns
+from medtasks.cli.from_table.columns import TableColumns
 from medtasks.cli.from_table.proposal import Proposal, propose
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.cli.from_table.wishes import Wishes
@@ -35,7 +35,7 @@ def _input(question: str) -> str:
         raise UsageError("the input has ended; nothing was written.") from error
 
 
-def decided(columns: Columns, wishes: Wishes, ask: Ask | None) -> Proposal:
+def decided(columns: TableColumns, wishes: Wishes, ask: Ask | None) -> Proposal:
     """The proposal that the user accepts, after it is printed.
 
     Without ``ask``, a proposal in which nothing is open is accepted.
@@ -54,7 +54,7 @@ def decided(columns: Columns, wishes: Wishes, ask: Ask | None) -> Proposal:
 
 
 def _without_open_choices(
-    columns: Columns, wishes: Wishes, ask: Ask | None
+    columns: TableColumns, wishes: Wishes, ask: Ask | None
 ) -> tuple[Proposal, Wishes]:
     """The proposal, after the user has been asked for every choice that is open."""
     while True:
@@ -66,7 +66,7 @@ def _without_open_choices(
             wishes = _answered(columns, wishes, undecided, ask)
 
 
-def _answered(columns: Columns, wishes: Wishes, undecided: Undecided, ask: Ask) -> Wishes:
+def _answered(columns: TableColumns, wishes: Wishes, undecided: Undecided, ask: Ask) -> Wishes:
     """The wishes with the user's answer to an open choice; an unusable answer is asked again."""
     candidates = undecided.candidates if len(undecided.candidates) > 1 else columns.names
     write(printable(f"{undecided.reason}."))
@@ -87,7 +87,7 @@ def _answered(columns: Columns, wishes: Wishes, undecided: Undecided, ask: Ask) 
         return wishes.with_option(undecided.option, value)
 
 
-def _changed(columns: Columns, wishes: Wishes, changes: str) -> Wishes:
+def _changed(columns: TableColumns, wishes: Wishes, changes: str) -> Wishes:
     """The wishes with a change such as ``cluster=patient``; without it if it is not possible."""
     key, sign, value = changes.partition("=")
     key = key.strip().replace("-", "_")
@@ -106,7 +106,7 @@ def _changed(columns: Columns, wishes: Wishes, changes: str) -> Wishes:
     return changed
 
 
-def _print(columns: Columns, proposal: Proposal) -> None:
+def _print(columns: TableColumns, proposal: Proposal) -> None:
     """Print what was decided, with the reasons, and which columns are not used."""
     rows = [(line.key, line.value, line.why, line.example) for line in proposal.lines]
     write(printable(f"{columns.path.name}: {counted(columns.rows, 'row')}"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from medtasks.cli.from_table.column_names import named_like, normalised, with_word_of
-from medtasks.cli.from_table.columns import Columns
+from medtasks.cli.from_table.columns import TableColumns
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.cli.from_table.wishes import Wishes
 from medtasks.core.errors import UsageError
@@ -43,7 +43,7 @@ class Roles:
         UsageError: a wish names no column of the table, or too many.
     """
 
-    def __init__(self, columns: Columns, wishes: Wishes) -> None:
+    def __init__(self, columns: TableColumns, wishes: Wishes) -> None:
         self.columns = columns
         self.wishes = wishes
         self.lines: list[Line] = []
