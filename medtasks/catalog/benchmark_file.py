@@ -210,6 +210,8 @@ class BenchmarkFile(TaskKeys):
             message = f"{key} has {first_names(taken)}, which every question has already"
             refuse_if(taken, key, message, "rename the column, or remove it here")
         for column in self.visible:
-            message = f"visible has {shown(column)}, which is no name of a template variable"
+            message = (
+                f"visible has {shown(column)}, which cannot be the name of a template variable"
+            )
             fix = "rename the column with letters, digits and underscores"
             refuse_if(not column.isidentifier(), "visible", message, fix)

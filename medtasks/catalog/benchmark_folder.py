@@ -99,7 +99,7 @@ def load_benchmark_folder(path: Path) -> BenchmarkFolder:
     """The benchmark folder at ``path``.
 
     Raises:
-        UsageError: it is no benchmark folder.
+        UsageError: it is not a benchmark folder.
         MedtasksError: its ``benchmark.yaml`` is not valid; names the line, and counts the others.
     """
     folder, defects = read_benchmark_folder(path)

@@ -144,7 +144,7 @@ class FolderPictures:
         if not is_present:
             near = _near_name(path, self._images)
             raise CellError(
-                f"is {shown(text)}, which is no file below {self._images}{near}",
+                f"is {shown(text)}, which is not a file below {self._images}{near}",
                 "correct the path, or the directory of the pictures (`images`)",
             )
         return path
@@ -176,7 +176,7 @@ def _is_base64(text: str) -> bool:
     """Whether a text is base64, alone or in a ``data:`` URL."""
     if _DATA_URL.match(text.strip()):
         return True
-    # a path of 64 characters without a dot is no picture
+    # a path of 64 characters without a dot cannot be a picture
     return len(text) >= _SHORTEST_DATA and _BASE64.fullmatch(text) is not None
 
 

@@ -116,7 +116,7 @@ def _absent_columns(folder: BenchmarkFolder, rows: Sequence[SourceRow]) -> Itera
     for keys, column in folder.row_columns.items():
         if column not in columns:
             message = (
-                f"field `{field_name(keys)}` is {shown(column)}, which is no column of "
+                f"field `{field_name(keys)}` is {shown(column)}, which is not a column of "
                 f"{folder.data.name}{suggestion(column, columns)}, expected one of "
                 f"{first_names(columns, 8)}"
             )

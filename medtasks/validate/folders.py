@@ -34,7 +34,7 @@ def check_folder(
     The name is empty if ``benchmark.yaml`` is not valid. With ``decode``, every picture is decoded.
 
     Raises:
-        UsageError: it is no benchmark folder.
+        UsageError: it is not a benchmark folder.
     """
     folder, defects = read_benchmark_folder(path)
     if folder is None:

@@ -238,7 +238,10 @@ SENTENCES = [
     (changed(1, "answer", "E"), "line 3: the answer is 'E', expected"),
     (changed(1, "answer", "maybe"), "line 3: the answer is 'maybe', expected"),
     (changed(1, "answer", "#N/A"), "line 3: column 'answer' is the error #N/A"),
-    (changed(1, "image", "pics/7.png"), "line 3: column 'image' is 'pics/7.png', which is no file"),
+    (
+        changed(1, "image", "pics/7.png"),
+        "line 3: column 'image' is 'pics/7.png', which is not a file",
+    ),
     (changed(1, "image", "a" * 300 + ".png"), "line 3: column 'image' is 'aaa"),
     (changed(1, "image", "rows.csv"), "line 3: picture rows.csv: not a complete image"),
     (changed(1, "id", "q0"), "line 3: column 'id' repeats the id of line 2"),

@@ -52,7 +52,7 @@ def test_rows_become_records(tmp_path: Path) -> None:
         ("id", "q0", "MT305", "the id 'q0' is that of line 2; make ids unique"),
         ("B", "Red", "MT311", "option A is 'red', as is another option"),
         ("image", "images/3.PNG", "MT402", "(did you mean '3.png'?)"),
-        ("image", "images/99.png", "MT402", "which is no file below"),
+        ("image", "images/99.png", "MT402", "which is not a file below"),
         ("image", "../x.png", "MT402", "which is outside of"),
         ("image", "7.png", "MT402", "(did you mean 'images/7.png'?)"),
     ],
@@ -109,8 +109,8 @@ def faults_with(yaml: str, tmp_path: Path) -> list[Finding]:
     ("old", "new", "line", "message"),
     [
         ("cluster: patient", "cluster: patients", 10, "(did you mean 'patient'?)"),
-        ("[modality]", "[site]", 12, "field `breakdowns[0]` is 'site', which is no column"),
-        ("C: C", "C: D", 8, "field `columns.options.C` is 'D', which is no column of rows.csv"),
+        ("[modality]", "[site]", 12, "field `breakdowns[0]` is 'site', which is not a column"),
+        ("C: C", "C: D", 8, "field `columns.options.C` is 'D', which is not a column of rows.csv"),
     ],
 )
 def test_a_column_that_does_not_exist(
