@@ -7,7 +7,7 @@ import re
 HARNESS = re.compile(
     r"""
     (\x1b\[\d+m)?\d{4}-\d\d-\d\d\ [\d:]{8}\S*\ \|\ .*lmms_eval.*     # its log
-    | (\x1b\[\d+m)?\d{4}-\d\d-\d\d\ [\d:]{8}\S*\ \|\ \S*INFO.*medtasks_ray:\ \d+\ of\ .*  # ours, if loading takes long
+    | (\x1b\[\d+m)?\d{4}-\d\d-\d\d\ [\d:]{8}\S*\ \|\ \S*INFO.*medtasks_ray:\ (\d+|none)\ of\ .*  # ours, on slow machines
     | (?:[^|]*:)?\ *\d+%\|.*                                         # tqdm's bars: its own, torch's and ours
     | Generating\ test\ split:.*
     | \[rank\d+\]:.*|.*torch/distributed/run\.py.*OMP_NUM_THREADS.*|.*run\.py:\d+\]\ \**$|W\d+.*run\.py.*  # torchrun

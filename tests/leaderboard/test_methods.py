@@ -46,7 +46,7 @@ def stable(text: str) -> str:
     kept = re.sub(r"; METEOR [\d.]+", "", kept)
     kept = re.sub(r"Versions: .*", "Versions: …", kept)
     kept = re.sub(r"(Filter=)\d+", r"\1…", kept)
-    kept = re.sub(r"(medtasks|rouge-score:|sacrebleu:)( ?)\d+(\.\d+)+", r"\1\2…", kept)
+    kept = re.sub(r"(medtasks|rouge-score:|sacrebleu:)( ?)\d+(\.\d+)+(\.dev\d+)?", r"\1\2…", kept)
     kept = re.sub(r"\b(run-)?[0-9a-f]{12,16}\b", r"\1…", kept)
     return kept + "\n"
 
