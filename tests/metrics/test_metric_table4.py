@@ -76,9 +76,9 @@ def test_the_table_cannot_tell_its_two_readings_apart(model: str) -> None:
 def test_the_page_states_the_counts_that_were_fitted() -> None:
     page = " ".join((DOCS / "metrics.md").read_text(encoding="utf-8").split())
     retrospective, present, future, proactive = FITTED.values()
-    counts = f"{retrospective:,} retrospective, {present} present, {future} future and {proactive} proactive items"
-    claim = "`overall_table4` reproduces the scores of all nine published models to within 4e-5"
-    assert f"{counts}, {claim}" in page
+    counts = f"{retrospective:,} retrospective, {present} present, {future} future and {proactive} proactive."
+    claim = "With these counts, `overall_table4` reproduces the scores of all nine published models to within 4e-5"
+    assert f"{counts} {claim}" in page
 
 
 def test_both_readings_by_hand() -> None:
