@@ -19,6 +19,10 @@ REPOSITORY = Path(__file__).parent.parent
 
 gc.disable()  # until everything is collected: a fifth of what that costs went into searches that find nothing
 
+# read when huggingface_hub is imported, which may be before any fixture: without it, a test of an
+# unknown checkpoint waits minutes for a hub that is not there
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 # torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU
 # time
 os.environ.setdefault("OMP_NUM_THREADS", "1")

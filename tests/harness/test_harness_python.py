@@ -14,6 +14,8 @@ from runs import baseline
 import medtasks
 from medtasks.core.errors import MedtasksError, UsageError
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 TASK = "mi_cxr_icr"
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from judged_run import judged, manifest_of
 
 from medtasks.judge.stub import StubJudge
+
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
 
 GONE = "http://127.0.0.1:9/v1"  # nobody listens
 

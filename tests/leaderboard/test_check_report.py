@@ -16,6 +16,8 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.report import folded, overview
 from medtasks.leaderboard.intake.submission import Requirements
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 REHEARSAL = Requirements(demonstration=True)
 RUN = "20261101_000000_medtasks"

@@ -22,6 +22,8 @@ from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
 from medtasks.scoring import run_cache as kept
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 TASK = "kvasir_vqa_x1_level3"
 ORACLE, GUESS = MODELS[0], MODELS[3]
 

@@ -20,6 +20,8 @@ from medtasks.leaderboard.verify.rejudging import read_rejudged
 from medtasks.judge.stub import MODEL, StubJudge
 from medtasks.scoring.run_folder import read_run
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 TASK = "med_cmr_open"
 Command: TypeAlias = "Callable[..., subprocess.CompletedProcess[str]]"
 KEY = "api_key_env=MEDTASKS_STUB_KEY"

@@ -22,6 +22,8 @@ from medtasks.leaderboard.view.library import read_library
 
 from medtasks.runs import samples as sample_lines
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 TASK = "mi_cxr_tel_single"
 
 

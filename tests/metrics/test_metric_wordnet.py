@@ -24,6 +24,8 @@ from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.nltk_library import find_nltk_data, nltk_folders
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 
 def search_anew() -> None:
     """A process looks for the dictionary once."""

@@ -31,6 +31,8 @@ from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import half_of, prompt_statistics
 from medtasks.scoring.verified_runs import scored_record
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 Document = Mapping[str, Any]
 MI_CXR = get_benchmark("mi_cxr")
 ROTATED, ASKED = "mi_cxr_icr_circular", "mi_cxr_icr_prompts"

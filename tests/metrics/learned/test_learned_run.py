@@ -16,6 +16,8 @@ from medtasks.metrics.learned.bleurt import Bleurt
 from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.verified_runs import scored_record
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 TASK = "kvasir_vqa_x1_level1"
 
 

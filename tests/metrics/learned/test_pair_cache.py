@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from medtasks.metrics.learned.pair_scores import keep_scores, kept_scores
 
+pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
+
 MANY = {(f"prediction {number}", f"reference {number % 7}"): number / 3 for number in range(1200)}
 
 
