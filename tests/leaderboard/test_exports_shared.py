@@ -368,6 +368,7 @@ EVER = "every-eval-ever"
 OPTIONS = ("--model", "lab/Good-7B", "--organization", "Our lab")
 
 
+@pytest.mark.slow  # .ci/run installs the package before the slow tests
 def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,6 +414,7 @@ def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
     assert all(one["is_correct"] == (one["score"] == 1) for one in values)
 
 
+@pytest.mark.slow  # .ci/run installs the package before the slow tests
 def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("every_eval_ever")
     write_run_of(tmp_path, GOOD, [GROUP])
