@@ -58,7 +58,10 @@ def judge(
     ] = None,
     human: Annotated[
         Path | None,
-        typer.Option(help="CSV of human annotations to compare the judges with."),
+        typer.Option(
+            help="Human annotations to compare the judges with: a CSV file, a rating file or a "
+            "folder of ratings."
+        ),
     ] = None,
     max_requests: Annotated[
         int | None, typer.Option(min=0, help="Maximum number of requests to each judge.")

@@ -66,8 +66,8 @@ def judge_all(
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
     The rubrics are those in ``config``, by default the first one of each task; tasks that none
-    applies to are unchanged, and scores of rubrics judged before are kept. ``human`` is a CSV file
-    of human annotations (`medtasks.judge.labels.read_labels`) to compare the judges with.
+    applies to are unchanged, and scores of rubrics judged before are kept. ``human`` has
+    human annotations (`medtasks.judge.human_labels.read_labels`) to compare the judges with.
     ``again`` asks again where the stored answer is not a verdict.
 
     Raises:

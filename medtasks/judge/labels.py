@@ -1,149 +1,103 @@
-"""Human annotations of a rubric's aspects, from a CSV file.
-
-A row is a label: columns ``sample_id``, ``aspect`` and ``score``, and perhaps ``rater`` and
-``task``.
-"""
+"""What people said of a run's answers, from a CSV file, a rating file or a folder of ratings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from medtasks.catalog.judge_prompt import aspects_of
-from medtasks.catalog.records import Where, wrong
-from medtasks.catalog.rubric import Aspect, Rubric
-from medtasks.core.errors import DataError
-from medtasks.core.schema import shown
-from medtasks.core.text import first_names
-from medtasks.data.csv_rows import read_csv_rows
+from medtasks.core.files import short_hash
+from medtasks.runs.samples import Sample
+from medtasks.scoring.rubric_scorer import judged_responses
 
-HUMAN = "human"
-"""The rater of rows without one."""
-
-Unit = tuple[str, str]
+Unit: TypeAlias = tuple[str, str]
 """Task and sample id: two tasks may ask about one sample."""
-Documents = Mapping[Unit, Mapping[str, Any]]
-Labels = dict[str, dict[Unit, dict[str, int]]]
+Documents: TypeAlias = Mapping[Unit, Mapping[str, Any]]
+Labels: TypeAlias = dict[str, dict[Unit, dict[str, int]]]
 """Scores by rater, unit and aspect."""
 
 
-class _LabelPlace(NamedTuple):
-    """What one label is about, and who gave it."""
+@dataclass(frozen=True)
+class LabelledRun:
+    """The run that labels are about: its documents and what identifies its first responses.
+
+    ``identity`` is `medtasks.runs.manifest.RunManifest.identity`.
+    """
+
+    identity: str
+    documents: Documents
+    response_hashes: Mapping[Unit, str]
+
+    @classmethod
+    def of(
+        cls, identity: str, samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str]
+    ) -> LabelledRun:
+        """The run with these samples; only those of ``tasks`` are labelled."""
+        documents: dict[Unit, Mapping[str, Any]] = {}
+        hashes: dict[Unit, str] = {}
+        for task in tasks:
+            for sample in samples[task]:
+                unit = (task, sample.sample_id)
+                documents[unit] = sample.whole_document()
+                hashes[unit] = short_hash(judged_responses(sample)[0])
+        return cls(identity, documents, hashes)
+
+
+@dataclass(frozen=True)
+class HumanLabel:
+    """What one person said of one answer: a score by aspect.
+
+    ``weight`` is the number of answers that the label stands for; None if the answers are no
+    probability sample. ``stratum`` names the stratum it was drawn from, if that is known.
+    """
 
     rater: str
     unit: Unit
-    aspect: str
+    scores: Mapping[str, int]
+    stratum: str = ""
+    weight: float | None = None
 
 
-def read_labels(path: Path, rubric: Rubric, documents: Documents) -> tuple[Labels, list[str]]:
-    """The labels in the CSV file ``path``, and the sample ids without a document.
+@dataclass(frozen=True)
+class LabelledStratum:
+    """A stratum of the run's answers: how many there are, and how many labels.
 
-    Each label is on an aspect of ``rubric`` within its scale; those of samples without a document
-    are left out. Rows without a score are skipped. A row without a task refers to the only task
-    with the sample among ``documents``.
-
-    Raises:
-        DataError: the file cannot be read, lacks a column, or has a label that is invalid,
-            duplicated, or about a sample of several tasks without naming one; the message names
-            file, line and column.
+    ``cannot_tell`` counts ratings in it without any score.
     """
-    rows = read_csv_rows(path)
-    _require_columns(path, rows[0].row)
-    tasks_of_sample = _tasks_of_samples(documents)
-    labels: Labels = {}
-    labelled: dict[_LabelPlace, Where] = {}
-    unmatched: set[str] = set()
-    for where, row in rows:
-        cells = {name: cell.strip() for name, cell in row.items()}
-        if not cells["score"]:
-            continue
-        unit = _unit_of(cells, tasks_of_sample, where)
-        document = documents.get(unit)
-        aspect = _aspect_named(cells["aspect"], rubric, document, where)
-        score = _score_on(aspect, cells["score"], where)
-        place = _LabelPlace(cells.get("rater") or HUMAN, unit, aspect.name)
-        _require_first(place, where, labelled)
-        if document is None:
-            unmatched.add(cells["sample_id"])
-        else:
-            labels_of_rater = labels.setdefault(place.rater, {})
-            labels_of_rater.setdefault(unit, {})[aspect.name] = score
-    if not labelled:
-        raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
-    return labels, sorted(unmatched)
+
+    name: str
+    task: str
+    verdict: str
+    population: int
+    labels: int
+    cannot_tell: int
 
 
-def _tasks_of_samples(documents: Documents) -> dict[str, list[str]]:
-    """The tasks that each sample is in, by its id."""
-    tasks_of_sample: dict[str, list[str]] = {}
-    for task, sample_id in documents:
-        tasks_of_sample.setdefault(sample_id, []).append(task)
-    return tasks_of_sample
+@dataclass(frozen=True)
+class HumanLabels:
+    """The labels of a run, and what was found beside them.
 
+    Attributes:
+        labels: one for each rater and answer with a score.
+        absent: ids of labelled samples that the run does not have.
+        stale: number of ratings of a response that has changed since.
+        cannot_tell: number of ratings without any score.
+        strata: the strata of the run, if it was drawn from some; also those without a label.
+        why_unweighted: why labels have no weight, so that nothing can be estimated for all
+            answers; empty if they have one.
+    """
 
-def _score_on(aspect: Aspect, cell: str, where: Where) -> int:
-    """The score in a cell, which is on the aspect's scale."""
-    score = aspect.score_of(cell)
-    if score is None:
-        scale = f"a whole number from {aspect.minimum} to {aspect.maximum}"
-        raise wrong(where, "score", cell, scale)
-    return score
+    labels: tuple[HumanLabel, ...]
+    absent: tuple[str, ...] = ()
+    stale: int = 0
+    cannot_tell: int = 0
+    strata: tuple[LabelledStratum, ...] = ()
+    why_unweighted: str = ""
 
-
-def _require_columns(path: Path, header: Mapping[str, str]) -> None:
-    """Refuse a file without the columns that every label needs."""
-    if not {"sample_id", "aspect", "score"} <= header.keys():
-        names = first_names([shown(name) for name in header], 12)
-        raise DataError(
-            f"{Where(path.name, 1)}: the header has {names}, expected `sample_id`, `aspect` and "
-            "`score`; rename or add the columns."
-        )
-
-
-def _unit_of(
-    cells: Mapping[str, str], tasks_of_sample: Mapping[str, list[str]], where: Where
-) -> Unit:
-    """The task and sample that a row refers to."""
-    sample_id = cells["sample_id"]
-    if not sample_id:
-        raise wrong(where, "sample_id", None, "the id of a sample")
-    if cells.get("task"):
-        return cells["task"], sample_id
-    tasks = tasks_of_sample.get(sample_id, [""])
-    if len(tasks) > 1:
-        names = ", ".join(repr(task) for task in sorted(tasks))
-        raise DataError(
-            f"{where}: sample {shown(sample_id)} is in the tasks {names}, expected the row to name "
-            "one; add a column `task`."
-        )
-    return tasks[0], sample_id
-
-
-def _aspect_named(
-    name: str, rubric: Rubric, document: Mapping[str, Any] | None, where: Where
-) -> Aspect:
-    """The aspect with this name that the rubric has for the document."""
-    aspects: tuple[Aspect, ...] = ()
-    if document is not None:
-        aspects = aspects_of(rubric, document)
-    elif rubric.aspects_from is None:
-        aspects = rubric.aspects
-    elif name:  # the sample would name the aspects, but has no document
-        aspects = (Aspect(name=name),)
-    for aspect in aspects:
-        if aspect.name == name:
-            return aspect
-    expected = first_names([repr(aspect.name) for aspect in aspects], 12) or "a name"
-    raise wrong(where, "aspect", name, f"an aspect of rubric {rubric.name}: {expected}")
-
-
-def _require_first(place: _LabelPlace, where: Where, labelled: dict[_LabelPlace, Where]) -> None:
-    """Refuse a second label of the same rater, and note this one."""
-    if place in labelled:
-        raise DataError(
-            f"{where}: rater {shown(place.rater)} already labelled aspect {shown(place.aspect)} of "
-            f"sample {shown(place.unit[1])} in line {labelled[place].line}, expected one label; "
-            "remove one."
-        )
-    labelled[place] = where
+    @property
+    def by_rater(self) -> Labels:
+        """The scores by rater, unit and aspect."""
+        labels: Labels = {}
+        for label in self.labels:
+            labels.setdefault(label.rater, {})[label.unit] = dict(label.scores)
+        return labels

@@ -19,6 +19,7 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.agreement import agreement_report
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.families import warnings_on_run
+from medtasks.judge.human_labels import read_labels
 from medtasks.judge.judged import Judged, Samples
 from medtasks.judge.judging_report import (
     KEPT,
@@ -29,7 +30,7 @@ from medtasks.judge.judging_report import (
     problems,
     report,
 )
-from medtasks.judge.labels import Labels, Unit, read_labels
+from medtasks.judge.labels import HumanLabels, LabelledRun, Labels, Unit
 from medtasks.judge.pipeline import Question, all_or_none, judge_questions
 from medtasks.judge.questions import questions_of
 from medtasks.judge.rubric_verdicts import RubricVerdicts, judged_under_rubric
@@ -50,7 +51,7 @@ class Panel:
         config: the judges, and how their verdicts are combined.
         manifest: that of the run to judge.
         store: where verdicts are kept.
-        human: a CSV file of human annotations, if there is one.
+        human: human annotations (`medtasks.judge.human_labels.read_labels`), if there are any.
         progress: called as questions are done.
         again: whether to repeat questions whose stored answer is not a verdict.
     """
@@ -81,13 +82,14 @@ class Panel:
 
         If an error stops the rubric, or no response gets a verdict, its scores stay as they are.
         """
-        labels, not_in_run = self._labels(rubric, tasks, judged.samples)
+        labels = self._labels(rubric, tasks, judged.samples)
         spent_before = {judge: replace(client.spent) for judge, client in self._clients.items()}
         try:
             questions = self._questions(rubric, tasks, judged.samples)
             verdicts = self._ask(questions, rubric)
             with without_garbage_collection():
-                judging = self._rubric_verdicts(rubric, tasks, questions, verdicts, labels)
+                by_rater = labels.by_rater
+                judging = self._rubric_verdicts(rubric, tasks, questions, verdicts, by_rater)
                 result = judged_under_rubric(judging, judged.samples, judged.facts)
                 problem_lines = problems(verdicts, self._config.judges, self._store)
         except MedtasksError as error:
@@ -102,8 +104,7 @@ class Panel:
         spent = self._spent_since(spent_before)
         kept = has_unusable(verdicts)
         judged.report += report(result.facts, problem_lines, spent, self._config.judges, kept=kept)
-        if not_in_run:
-            judged.report.append(_line_on_absent(not_in_run))
+        judged.report += _lines_on_labels(labels)
 
     def _spent_since(self, before: Mapping[str, Spent]) -> dict[str, Spent]:
         """What each judge spent since the state ``before``."""
@@ -112,17 +113,12 @@ class Panel:
             spent[judge] = client.spent.since(before[judge])
         return spent
 
-    def _labels(
-        self, rubric: Rubric, tasks: Sequence[str], samples: Samples
-    ) -> tuple[Labels, list[str]]:
-        """The human annotations, and the annotated samples that the run lacks."""
+    def _labels(self, rubric: Rubric, tasks: Sequence[str], samples: Samples) -> HumanLabels:
+        """The human annotations of the run's answers to these tasks."""
         if self._human is None:
-            return {}, []
-        documents = {}
-        for task in tasks:
-            for sample in samples[task]:
-                documents[task, sample.sample_id] = sample.whole_document()
-        return read_labels(self._human, rubric, documents)
+            return HumanLabels(())
+        run = LabelledRun.of(self._manifest.identity, samples, tasks)
+        return read_labels(self._human, rubric, run)
 
     def _questions(self, rubric: Rubric, tasks: Sequence[str], samples: Samples) -> list[Question]:
         """The questions for the judges, with images if one of them sees any."""
@@ -165,10 +161,17 @@ class Panel:
         )
 
 
-def _line_on_absent(labelled: Sequence[str]) -> str:
-    """The line of the report on labelled samples that the run does not have."""
-    names = first_names(labelled, 5)
-    return f"  {len(labelled):,} labelled samples are not in this run: {names}"
+def _lines_on_labels(labels: HumanLabels) -> list[str]:
+    """The lines of the report on labels that are not compared with judges."""
+    lines = []
+    if labels.absent:
+        names = first_names(labels.absent, 5)
+        lines.append(f"  {len(labels.absent):,} labelled samples are not in this run: {names}")
+    if labels.stale:
+        lines.append(f"  {labels.stale:,} ratings are of responses that have changed since")
+    if labels.cannot_tell:
+        lines.append(f"  {labels.cannot_tell:,} ratings say `cannot tell`")
+    return lines
 
 
 def _has_scores(verdicts: Verdicts) -> bool:

@@ -17,6 +17,7 @@ import medtasks
 from medtasks.answers.base import LONGEST_SCORED
 from medtasks.catalog.rubric import Rubric
 from medtasks.core.errors import DataError
+from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.text import counted
 from medtasks.data.prepared import TaskCoverage
 from medtasks.metrics.base import package_version
@@ -202,6 +203,13 @@ class RunManifest(BaseModel, frozen=True):
     def has_unknown_prompts(self) -> bool:
         """Whether prompts are unknown, because the responses were made elsewhere."""
         return any(facts.prompt_hash == UNKNOWN_PROMPT for facts in self.tasks.values())
+
+    @property
+    def identity(self) -> str:
+        """Identifies the run, whatever was scored or judged since: a hash of when it was made, of
+        its model and of its tasks.
+        """
+        return short_hash(canonical_json([self.created, self.model, sorted(self.tasks)]))
 
     @property
     def miniature(self) -> frozenset[str]:

@@ -9,7 +9,9 @@ import pytest
 
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.core.errors import DataError
-from medtasks.judge.labels import HUMAN, Labels, read_labels
+from medtasks.judge.csv_labels import HUMAN
+from medtasks.judge.human_labels import read_labels
+from medtasks.judge.labels import HumanLabels, LabelledRun, Labels
 
 KVASIR = load_rubric("kvasir_aspects")
 MED_CMR = load_rubric("med_cmr_medreason")
@@ -21,14 +23,21 @@ S1, S2 = DOCUMENTS
 LONG = "sample_id,aspect,score\n"
 
 
+def read_csv(
+    folder: Path, text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS
+) -> HumanLabels:
+    path = folder / "labels.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_labels(path, rubric, LabelledRun("this-run", documents, {}))
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
     def reader(
         text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS
     ) -> tuple[Labels, list[str]]:
-        path = tmp_path / "labels.csv"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_labels(path, rubric, documents)
+        found = read_csv(tmp_path, text, rubric, documents)
+        return found.by_rater, [*found.absent]
 
     return reader
 
@@ -103,3 +112,44 @@ def test_a_wrong_file_is_refused_with_its_place(read: Any, text: str | bytes, me
         DataError, match="'visuals', expected an aspect of rubric med_cmr_medreason: 'ground_truth'"
     ):
         read(LONG + "open-0,visuals,1\n", MED_CMR)
+
+
+def test_a_row_of_another_run_is_skipped(read: Any) -> None:
+    text = "sample_id,aspect,score,run\ns1,polyp_count,1,this-run\ns2,polyp_count,1,another\n"
+    assert read(text) == ({HUMAN: {S1: {"polyp_count": 1}}}, [])
+
+
+PROBABILITY = "rater,sample_id,aspect,score,probability,stratum\n"
+
+
+def weights(found: HumanLabels) -> dict[tuple[str, str], float | None]:
+    return {(label.rater, label.unit[1]): label.weight for label in found.labels}
+
+
+def test_labels_weigh_what_their_probabilities_say(tmp_path: Path) -> None:
+    """Two raters of one stratum: Ann was to see a fourth of its answers, Bo half of them."""
+    alone = read_csv(tmp_path, PROBABILITY + ",s1,polyp_count,1,.25,\n,s2,polyp_count,0,.5,\n")
+    assert weights(alone) == {(HUMAN, "s1"): 4, (HUMAN, "s2"): 2}
+    both = read_csv(
+        tmp_path,
+        PROBABILITY
+        + "ann,s1,polyp_count,1,.25,a\nbo,s1,polyp_count,1,.5,a\nbo,s2,polyp_count,0,.5,a\n",
+    )
+    assert weights(both) == pytest.approx(
+        {("ann", "s1"): 1 / 0.75, ("bo", "s1"): 1 / 0.75, ("bo", "s2"): 1 / 0.75}
+    )
+    for text, why in [
+        (LONG + "s1,polyp_count,1\n", "does not state the `probability`"),
+        (PROBABILITY + "ann,s1,polyp_count,1,.25,\nbo,s1,polyp_count,1,.5,\n", "`stratum`"),
+    ]:
+        found = read_csv(tmp_path, text)
+        assert why in found.why_unweighted
+        assert set(weights(found).values()) == {None}
+    for rows, message in [
+        (",s1,polyp_count,1,0,\n", "line 2: field `probability` is '0'"),
+        (",s1,polyp_count,1,often,\n", "line 2: field `probability` is 'often'"),
+        (",s1,polyp_count,1,.5,\n,s1,polyp_size,1,.4,\n", "line 3: .* expected 0.5 as in line 2"),
+        (",s1,polyp_count,1,.5,a\n,s2,polyp_count,1,.4,a\n", "line 3: .* expected 0.5 as in its"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            read_csv(tmp_path, PROBABILITY + rows)

@@ -1,0 +1,324 @@
+"""Files of ratings: what a person said of answers that `medtasks.judge.rating_sample` drew.
+
+The first line of a file is the plan; every later line is one rating, or a plan that draws further
+answers. Lines are only appended. The last rating of an answer is the one that counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import jiter
+from pydantic import Field, ValidationError
+
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import read_lines
+from medtasks.core.schema import Frozen, first_problem, shown
+from medtasks.core.strict_json import model_from_json
+
+FORMAT = 1
+"""The version of the format of rating files."""
+GOLD = "gold"
+"""In place of a rubric: the questions themselves were rated."""
+GOLD_CHOICES = ("right", "wrong", "ambiguous")
+"""What a person can say of a question's gold answer."""
+SUFFIX = ".jsonl"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TEXT_LIMIT = 10_000
+"""Characters of a comment."""
+
+
+class AnswerKey(NamedTuple):
+    """Identifies an answer: the run (`medtasks.runs.manifest.RunManifest.identity`), the task and
+    the sample. A question as such has an empty run.
+    """
+
+    run: str
+    task: str
+    sample_id: str
+
+
+class RatedRun(Frozen):
+    """A run whose answers were drawn from."""
+
+    id: str
+    model: str
+
+
+class Stratum(Frozen):
+    """The answers of one run to one task that the judge put into one class.
+
+    ``verdict`` is that class (`medtasks.judge.ratable.verdict_class`); ``population`` counts the
+    answers that could be drawn, ``drawn`` those that were.
+    """
+
+    run: str
+    model: str
+    task: str
+    verdict: str
+    population: int = Field(ge=1)
+    drawn: int = Field(ge=0)
+
+    @property
+    def probability(self) -> float:
+        """The probability that an answer of the stratum is drawn for the rater."""
+        return self.drawn / self.population
+
+
+class DrawnAnswer(Frozen):
+    """An answer that a rater is asked about; ``stratum`` is its position in the plan's strata.
+
+    ``response_hash`` is that of the text that is rated.
+    """
+
+    run: str
+    task: str
+    sample_id: str
+    response_hash: str
+    stratum: int = Field(ge=0)
+
+    @property
+    def key(self) -> AnswerKey:
+        return AnswerKey(self.run, self.task, self.sample_id)
+
+
+class RatingPlan(Frozen):
+    """What a rater is asked, and how it was drawn.
+
+    ``samples`` are the numbers of answers drawn: the first one, and each larger one after it.
+    ``overlap`` is how many of them all raters have. ``frame`` is the hash of the population with
+    its strata: files of one frame, seed and overlap can be joined. ``left_out`` counts answers
+    that nobody can rate, by reason; they are in no stratum. ``answers`` are in the rater's order.
+    """
+
+    format: int = Field(default=FORMAT, ge=1, le=FORMAT)
+    rubric: str
+    rubric_hash: str
+    rater: str
+    seed: int
+    samples: tuple[int, ...] = Field(min_length=1)
+    overlap: int = Field(ge=0)
+    hide_reference: bool
+    frame: str
+    runs: tuple[RatedRun, ...]
+    strata: tuple[Stratum, ...] = Field(min_length=1)
+    left_out: dict[str, int]
+    answers: tuple[DrawnAnswer, ...] = Field(min_length=1)
+
+    def stratum_of(self, answer: DrawnAnswer) -> Stratum:
+        """The stratum that an answer was drawn from."""
+        return self.strata[answer.stratum]
+
+
+class Rating(Frozen):
+    """What a rater said of one answer.
+
+    ``scores`` are by aspect of the rubric; None for an aspect that the rater could not decide, and
+    ``cannot_tell`` is whether there is such an aspect. Ratings of questions have the aspect `GOLD`
+    with one of `GOLD_CHOICES`. ``probability`` is that of its stratum when it was rated.
+    ``seconds`` is the time with the answer on screen, without pauses; None if it is not known.
+    """
+
+    run: str
+    task: str
+    sample_id: str
+    response_hash: str
+    stratum: int = Field(ge=0)
+    probability: float = Field(gt=0, le=1)
+    scores: dict[str, int | str | None]
+    cannot_tell: bool = False
+    comment: str = Field(default="", max_length=_TEXT_LIMIT)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    time: str
+
+    @property
+    def key(self) -> AnswerKey:
+        return AnswerKey(self.run, self.task, self.sample_id)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the rater decided any aspect."""
+        return any(score is not None for score in self.scores.values())
+
+
+_Line = TypeVar("_Line", RatingPlan, Rating)
+
+
+@dataclass(frozen=True)
+class RatingFile:
+    """A rater's file: the last plan, and the last rating of each answer, in the order of the plan.
+
+    ``size`` is the number of bytes that could be read. If the file is longer, its last line was
+    cut off when the process was killed, and the answer will be asked again.
+    """
+
+    path: Path
+    plan: RatingPlan
+    ratings: dict[AnswerKey, Rating]
+    size: int
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the last line is cut off."""
+        return self.path.stat().st_size > self.size
+
+    def rated_in_stratum(self) -> list[int]:
+        """How many answers of each stratum have a score."""
+        counts = [0] * len(self.plan.strata)
+        for rating in self.ratings.values():
+            counts[rating.stratum] += rating.has_scores
+        return counts
+
+
+def rating_path(folder: Path, rubric: str, rater: str) -> Path:
+    """The file of a rater under a rubric, in a folder of ratings.
+
+    Raises:
+        UsageError: the name of the rubric or of the rater cannot be part of a path.
+    """
+    for name, option in ((rubric, "--rubric"), (rater, "--rater")):
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{option} {shown(name)}: names a file, expected up to 64 letters, digits, `.`, "
+                "`_` and `-`; give another."
+            )
+    return folder / rubric / f"{rater}{SUFFIX}"
+
+
+def rating_files(path: Path, rubric: str) -> list[Path]:
+    """The rating files under a rubric: ``path`` itself, or those in a folder of ratings.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if path.is_file():
+        return [path]
+    for folder in (path / rubric, path):
+        paths = [file for file in sorted(folder.glob(f"*{SUFFIX}")) if file.is_file()]
+        if paths:
+            return paths
+    raise UsageError(
+        f"{path}: has no ratings under {rubric} ({rubric}/*{SUFFIX}); give a folder that `medtasks "
+        "rate` wrote, or a CSV file."
+    )
+
+
+def is_rating_file(path: Path) -> bool:
+    """Whether the first line of a file is the beginning of a JSON object, as no CSV file's is."""
+    with reading(path, "restore it"), path.open("rb") as stream:
+        return stream.read(1) == b"{"
+
+
+def read_rating_file(path: Path) -> RatingFile:
+    """The plan and the ratings in ``path``.
+
+    Raises:
+        DataError: the file cannot be read, or a line but a cut-off last one is not a plan or a
+            rating of an answer of the plan; the message names the line.
+    """
+    plan: RatingPlan | None = None
+    drawn: dict[AnswerKey, DrawnAnswer] = {}
+    ratings: dict[AnswerKey, Rating] = {}
+    size = 0
+    with reading(path, "restore it"):
+        for number, line in enumerate(read_lines(path), start=1):
+            if not line.endswith(b"\n"):
+                break
+            size += len(line)
+            where = f"{path}, line {number}"
+            if plan is None or _is_plan(line):
+                plan = _parsed(RatingPlan, line, where)
+                _require_strata(plan, where)
+                drawn = {answer.key: answer for answer in plan.answers}
+                continue
+            rating = _parsed(Rating, line, where)
+            _require_drawn(rating, drawn, where)
+            ratings[rating.key] = rating
+    if plan is None:
+        raise DataError(
+            f"{path}: has no plan, expected one in its first line; restore the file, or remove it "
+            "and rate again."
+        )
+    ordered = {key: ratings[key] for key in drawn if key in ratings}
+    return RatingFile(path, plan, ordered, size)
+
+
+def read_ratings(path: Path, rubric: str) -> list[RatingFile]:
+    """The rating files under a rubric at ``path``, a file or a folder.
+
+    Raises:
+        UsageError: there is no rating file.
+        DataError: one cannot be read, is of another rubric, or two are of the same rater.
+    """
+    files = []
+    by_rater: dict[str, Path] = {}
+    for file_path in rating_files(path, rubric):
+        file = read_rating_file(file_path)
+        plan = file.plan
+        if plan.rubric != rubric:
+            raise DataError(
+                f"{file_path}, line 1: field `rubric` is {shown(plan.rubric)}, expected "
+                f"{shown(rubric)}; name that rubric, or give other ratings."
+            )
+        if plan.rater in by_rater:
+            raise DataError(
+                f"{file_path}, line 1: field `rater` is {shown(plan.rater)}, as in "
+                f"{by_rater[plan.rater]}, expected a file a rater; remove one."
+            )
+        by_rater[plan.rater] = file_path
+        files.append(file)
+    return files
+
+
+def _is_plan(line: bytes) -> bool:
+    """Whether a line is a plan and not a rating; whatever is invalid is taken for a rating."""
+    try:
+        content = jiter.from_json(line)
+    except ValueError:
+        return False
+    return isinstance(content, dict) and "answers" in content
+
+
+def _parsed(model: type[_Line], line: bytes, where: str) -> _Line:
+    """A line as a plan or a rating."""
+    try:
+        return model_from_json(model, line)
+    except ValidationError as error:
+        raise DataError(
+            f"{where}: {first_problem(error, model)}; restore the line, or remove it."
+        ) from error
+
+
+def _require_strata(plan: RatingPlan, where: str) -> None:
+    """Refuse a plan whose strata do not fit its answers."""
+    counts = [0] * len(plan.strata)
+    for answer in plan.answers:
+        if answer.stratum >= len(counts):
+            raise DataError(
+                f"{where}: field `answers` names stratum {answer.stratum}, expected one of "
+                f"{len(counts)}; restore the line."
+            )
+        counts[answer.stratum] += 1
+    for stratum, count in zip(plan.strata, counts, strict=True):
+        if not count == stratum.drawn <= stratum.population:
+            raise DataError(
+                f"{where}: field `strata` has one with {stratum.drawn} drawn of "
+                f"{stratum.population}, but {count} answers; restore the line."
+            )
+
+
+def _require_drawn(rating: Rating, drawn: Mapping[AnswerKey, DrawnAnswer], where: str) -> None:
+    """Refuse a rating of an answer that the plan does not have."""
+    answer = drawn.get(rating.key)
+    if answer is None or (answer.response_hash, answer.stratum) != (
+        rating.response_hash,
+        rating.stratum,
+    ):
+        raise DataError(
+            f"{where}: sample {shown(rating.sample_id)} of {shown(rating.task)} is not an answer "
+            "of the plan; restore or remove the line."
+        )
