@@ -30,13 +30,15 @@ SMALL = 320
 
 @dataclass(frozen=True)
 class Shown:
-    """The media of a sample: the number of pictures and, for frames, their times.
+    """The media of a sample: the number of pictures and, for frames, their times and the start and
+    end of the window that they are of, if it is stated.
 
     ``absent`` says why there are none to show.
     """
 
     count: int = 0
     times: tuple[float, ...] = ()
+    window: tuple[float, float] | None = None
     absent: str = ""
 
 
@@ -47,8 +49,19 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
     except MedtasksError as error:
         fix = _fix_for_missing_data(sample.task, manifest)
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
-    times = document.get("times") or ()
-    return Shown(count=_count(document), times=tuple(times))
+    return Shown(
+        count=_count(document),
+        times=tuple(document.get("times") or ()),
+        window=_window(document),
+    )
+
+
+def _window(document: Document) -> tuple[float, float] | None:
+    """The start and the end of a document's window, if it states both."""
+    start, end = document.get("window_start"), document.get("window_end")
+    if start is None or end is None:
+        return None
+    return float(start), float(end)
 
 
 def _fix_for_missing_data(task: str, manifest: RunManifest) -> str:

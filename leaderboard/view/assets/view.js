@@ -4,6 +4,7 @@
   // keys follow links that say which keys they have
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    if (document.querySelector("dialog[open]")) return; // the page's keys rest
     if (event.key.startsWith("Arrow") && event.target.closest("[tabindex]:not(main)")) return; // the region scrolls
     for (const link of document.querySelectorAll("a[data-key]")) {
       if (link.dataset.key.split(" ").includes(event.key)) {
