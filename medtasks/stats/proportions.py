@@ -49,26 +49,34 @@ def share_ends(
         sizes: the numbers of items ``(..., clusters)`` in each.
         squares: the sums ``(...)`` of the squared values of all items.
     """
+    items = sizes.sum(axis=-1)
+    # both as multiples of the variance of as many independent right or wrong answers
+    effect_by_items = design_effect(value, sums, sizes, squares)
+    effect_by_clusters = _ratio(jackknife_variance(value, without) * items, value * (1 - value))
+    effective_items = items / np.maximum(effect_by_items, effect_by_clusters)
+    return wilson(value, effective_items, student(sizes))
+
+
+def design_effect(value: Array, sums: Array, sizes: Array, squares: Array) -> Array:
+    """The variance ``(...)`` of scores as a multiple of that of as many independent right or wrong
+    answers, shrunk while right or wrong answers are few; the arguments are those of `share_ends`.
+    """
     items, clusters = sizes.sum(axis=-1), sizes.shape[-1]
-    binomial_variance = value * (1 - value)
     rarer_clusters = np.minimum(value, 1 - value) * clusters
 
     observed_variance = np.maximum(squares / items - value**2, 0.0)
     binomial_weight = _weight_of_assumption(rarer_clusters, 1.0)
     relative_variance = binomial_weight + (1 - binomial_weight) * _ratio(
-        observed_variance, binomial_variance
+        observed_variance, value * (1 - value)
     )
 
     observed_correlation = intraclass_correlation(sums, sizes, squares)
     assumed_weight = _weight_of_assumption(rarer_clusters, ENOUGH)
     correlation = assumed_weight * ASSUMED_CORRELATION + (1 - assumed_weight) * observed_correlation
-    design_effect = np.maximum(1 + (kish_size(sizes) - 1) * correlation, LEAST_EFFECT)
-
-    # both as multiples of the variance of as many independent right or wrong answers
-    effect_by_items = relative_variance * design_effect
-    effect_by_clusters = _ratio(jackknife_variance(value, without) * items, binomial_variance)
-    effective_items = items / np.maximum(effect_by_items, effect_by_clusters)
-    return wilson(value, effective_items, student(sizes))
+    effect: Array = relative_variance * np.maximum(
+        1 + (kish_size(sizes) - 1) * correlation, LEAST_EFFECT
+    )
+    return effect
 
 
 def wilson(share: Array, observations: Array, quantile: Array) -> tuple[Array, Array]:
