@@ -108,8 +108,9 @@ class Study:
             drawn = draw.permutation(members)[: max(2, share)]
             human[drawn] = true_scores[drawn]
             weights[drawn] = len(members) / max(1, len(drawn))
-        sizes = np.ones(len(clusters))
-        return LabelledAnswers(judged, human, sizes, weights, classes, tasks, clusters)
+        ones = np.ones(len(clusters))
+        known = np.zeros(len(clusters), dtype=np.bool_)
+        return LabelledAnswers(judged, human, ones, weights, classes, tasks, clusters, known)
 
     def _true_scores(self, draw: Draw, rates: Array) -> Array:
         """What people would give: right or wrong, or a grade of 0 to 5 as a share."""

@@ -54,6 +54,23 @@ def response_limits(
         totals = _TotalLimits(defaultdict(float), defaultdict(lambda: rubric.best))
     else:
         totals = _totals_left_open(rubric, document, facts, response)
+    return _limits_by_metric(rubric, document, totals)
+
+
+def limits_of_scores(
+    rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
+) -> dict[str, MetricLimits]:
+    """The worst and best statistics by metric once these ``scores`` of some aspects, or of all, are
+    known.
+    """
+    lowest, highest = bounds(rubric, document, scores)
+    return _limits_by_metric(rubric, document, _TotalLimits(lowest, highest))
+
+
+def _limits_by_metric(
+    rubric: Rubric, document: Mapping[str, Any], totals: _TotalLimits
+) -> dict[str, MetricLimits]:
+    """The worst and best statistics by metric with these limits of the totals."""
     limits: dict[str, MetricLimits] = {}
     for metric, value in rubric.metrics.items():
         if value in _SUMS_OVER_ASPECTS:

@@ -10,8 +10,9 @@ weights. docs/statistics.md explains it, and has the coverage of its intervals
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import Rows
 from medtasks.stats.proportions import ASSUMED_CORRELATION, design_effect, kish_size
 from medtasks.stats.strata import merged_strata
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 PSEUDO_LABELS = 2.0
 """As long as no label contradicts the prediction, the variance is that of so many labels more that
@@ -47,6 +50,8 @@ class LabelledAnswers:
         tasks: number of each answer's task; a stratum with few labels is merged with others of the
             task.
         clusters: number of each answer's cluster, from 0.
+        known: answers whose score is certain without a label, because the benchmark's rules give
+            it: it is the judge's. They are in no stratum.
         width: the highest possible score; the lowest is 0.
     """
 
@@ -57,12 +62,14 @@ class LabelledAnswers:
     strata: Rows
     tasks: Rows
     clusters: Rows
+    known: Mask
     width: float = 1.0
 
     @cached_property
-    def labelled(self) -> npt.NDArray[np.bool_]:
+    def labelled(self) -> Mask:
         """Which answers have a label that counts."""
-        return np.asarray(~np.isnan(self.human) & (self.weights > 0) & (self.sizes > 0))
+        has_label = ~np.isnan(self.human) & (self.weights > 0) & (self.sizes > 0)
+        return np.asarray(has_label & ~self.known)
 
     @cached_property
     def labels(self) -> int:
@@ -133,12 +140,24 @@ def corrected_mean(answers: LabelledAnswers) -> CorrectedMean:
     Raises:
         UsageError: a task has fewer than two labels.
     """
-    sample = _Sample.of(answers, merged_strata(answers.strata, answers.tasks, answers.labelled))
+    strata = _strata_of_open(answers, answers.strata)
+    sample = _Sample.of(answers, strata)
     estimate = sample.estimate(sample.tuning)
-    _, tasks = np.unique(answers.tasks, return_inverse=True)
-    labels_only = _Sample.of(answers, tasks).estimate(0.0)
-    worth = answers.labels * labels_only.variance / estimate.variance
-    return CorrectedMean(**{**vars(estimate), "worth": worth})
+    only_tasks = _strata_of_open(answers, np.zeros_like(answers.strata))
+    labels_only = _Sample.of(answers, only_tasks).estimate(0.0)
+    # with equal allowances for what was not seen, so that only the judge makes a difference
+    alike = replace(labels_only, pseudo_variance=estimate.pseudo_variance)
+    return replace(estimate, worth=answers.labels * alike.variance / estimate.variance)
+
+
+def _strata_of_open(answers: LabelledAnswers, strata: Rows) -> Rows:
+    """The merged strata of the answers that are not known; known ones have any number."""
+    numbers = np.zeros_like(strata)
+    is_open = ~answers.known
+    numbers[is_open] = merged_strata(
+        strata[is_open], answers.tasks[is_open], answers.labelled[is_open]
+    )
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -146,11 +165,13 @@ class _Sample:
     """The answers with complete verdicts, and weights that represent every stratum.
 
     ``labels_in`` and ``sizes_in`` ``(strata,)`` are the labels and the summed sizes in each
-    stratum; ``judged`` and ``human`` are the sums, the latter 0 without a label.
+    stratum; ``judged`` and ``human`` are the sums, the latter 0 without a label. ``sizes`` are 0
+    for known answers.
     """
 
     answers: LabelledAnswers
     strata: Rows
+    sizes: Array
     judged: Array
     human: Array
     weights: Array
@@ -162,22 +183,24 @@ class _Sample:
         """The sample with these ``strata``, numbered from 0, each of which has a label."""
         labelled = answers.labelled
         count = int(strata.max()) + 1
-        sizes_in = np.bincount(strata, answers.sizes, count)
+        sizes = np.where(answers.known, 0.0, answers.sizes)
+        sizes_in = _sums(strata, sizes, count)
         weights = np.where(labelled, answers.weights, 0.0)
-        represented = np.bincount(strata, weights * answers.sizes, count)
+        represented = _sums(strata, weights * sizes, count)
         return cls(
             answers,
             strata,
+            sizes,
             judged=_complete_verdicts(answers, strata),
             human=np.where(labelled, answers.human, 0.0),
             weights=weights * (sizes_in / represented)[strata],
-            labels_in=np.bincount(strata[labelled], minlength=count).astype(np.float64),
+            labels_in=_sums(strata, labelled, count),
             sizes_in=sizes_in,
         )
 
     def _mean_of_labelled(self, values: Array) -> Array:
         """The weighted mean ``(n,)`` of labelled answers in each answer's stratum."""
-        sums = np.bincount(self.strata, self.weights * values, len(self.sizes_in))
+        sums = _sums(self.strata, self.weights * values, len(self.sizes_in))
         means: Array = (sums / self.sizes_in)[self.strata]
         return means
 
@@ -191,15 +214,16 @@ class _Sample:
         answers, because it averages the judge's scores of these alone.
         """
         count = len(self.sizes_in)
-        sizes = self.answers.sizes
-        members = np.bincount(self.strata, minlength=count).astype(np.float64)
+        sizes = self.sizes
+        members = _sums(self.strata, sizes > 0, count)
         judged_deviation = self.judged - self._mean_of_labelled(self.judged) * sizes
         human_deviation = self.human - self._mean_of_labelled(self.human) * sizes
         products = np.where(self.answers.labelled, judged_deviation * human_deviation, 0.0)
-        covariance = np.bincount(self.strata, products, count) / self.labels_in
-        mean_of_all = np.bincount(self.strata, self.judged, count) / self.sizes_in
-        squares = (self.judged - mean_of_all[self.strata] * sizes) ** 2
-        variance = np.bincount(self.strata, squares, count) / np.maximum(members - 1, 1.0)
+        covariance = _sums(self.strata, products, count) / self.labels_in
+        judged = np.where(sizes > 0, self.judged, 0.0)
+        mean_of_all = _sums(self.strata, judged, count) / self.sizes_in
+        squares = (judged - mean_of_all[self.strata] * sizes) ** 2
+        variance = _sums(self.strata, squares, count) / np.maximum(members - 1, 1.0)
         factors = self.sizes_in**2 * (1 / self.labels_in - 1 / members)
         explained = float((factors * variance).sum())
         if explained <= NEGLIGIBLE * self.answers.width**2 * float(factors.sum()):
@@ -208,18 +232,18 @@ class _Sample:
 
     def estimate(self, tuning: float) -> CorrectedMean:
         """The estimate with this λ, without its `CorrectedMean.worth`."""
-        answers, sizes, clusters = self.answers, self.answers.sizes, self.answers.clusters
-        whole = float(sizes.sum())
-        unexplained = self._mean_of_labelled(self.human - tuning * self.judged) * sizes
-        predicted = tuning * self.judged + unexplained
+        answers, clusters = self.answers, self.answers.clusters
+        whole = float(answers.sizes.sum())
+        unexplained = self._mean_of_labelled(self.human - tuning * self.judged) * self.sizes
+        predicted = np.where(answers.known, self.judged, tuning * self.judged + unexplained)
         value = math.fsum(predicted) / whole
         errors = np.where(answers.labelled, self.human - predicted, 0.0)
         inflation = np.sqrt(self.labels_in / np.maximum(self.labels_in - 1, 1.0))
         label_terms = self.weights * errors * inflation[self.strata]
-        label_sums = np.bincount(clusters, label_terms) / whole
-        sums = np.bincount(clusters, predicted - value * sizes + label_terms) / whole
+        label_sums = _sums(clusters, label_terms) / whole
+        sums = _sums(clusters, predicted - value * answers.sizes + label_terms) / whole
         count = len(np.unique(clusters))
-        error = answers.width / self.effective_labels
+        error = answers.width * float(self.sizes.sum()) / whole / self.effective_labels
         return CorrectedMean(
             value=value,
             tuning=tuning,
@@ -230,7 +254,7 @@ class _Sample:
             question_variance=self._question_variance(value, predicted),
             pseudo_variance=_pseudo_labels(label_sums, answers.width) * error**2,
             label_freedom=self._label_freedom(),
-            question_freedom=_cluster_freedom(clusters, sizes),
+            question_freedom=_cluster_freedom(clusters, answers.sizes),
             effective_labels=self.effective_labels,
         )
 
@@ -239,13 +263,15 @@ class _Sample:
         the predictions and the spread of the labels.
         """
         answers = self.answers
-        sizes = np.bincount(answers.clusters, answers.sizes)
+        sizes = _sums(answers.clusters, answers.sizes)
         used = sizes > 0
         share = min(1.0, max(0.0, value / answers.width))
-        squares = self.weights * self.human**2 / np.maximum(answers.sizes, 1.0)
+        labels = np.where(answers.known, self.judged, self.human)
+        weights = np.where(answers.known, 1.0, self.weights)
+        squares = weights * labels**2 / np.maximum(answers.sizes, 1.0)
         effect = design_effect(
             np.array(share),
-            sums=np.bincount(answers.clusters, predicted)[used] / answers.width,
+            sums=_sums(answers.clusters, predicted)[used] / answers.width,
             sizes=sizes[used],
             squares=squares.sum() / answers.width**2,
         )
@@ -258,7 +284,8 @@ class _Sample:
         """
         represented = self.weights * self.answers.sizes
         equal_labels = float(represented.sum()) ** 2 / float((represented**2).sum())
-        labels = np.bincount(self.answers.clusters[self.answers.labelled]).astype(np.float64)
+        labels = _sums(self.answers.clusters, self.answers.labelled)
+        labels = labels[labels > 0]
         effect = 1 + (float(kish_size(labels)) - 1) * ASSUMED_CORRELATION
         return equal_labels / math.sqrt(effect)
 
@@ -287,7 +314,7 @@ def _cluster_freedom(clusters: Rows, sizes: Array) -> float:
     """The degrees of freedom of clusters with these sizes, as in
     `medtasks.stats.proportions.student`.
     """
-    sums = np.bincount(clusters, sizes)
+    sums = _sums(clusters, sizes)
     sums = sums[sums > 0]
     equal_clusters = float(sums.sum() / kish_size(sums))
     return max(1.0, math.sqrt(len(sums) * equal_clusters) - 1)
@@ -301,8 +328,13 @@ def _complete_verdicts(answers: LabelledAnswers, strata: Rows) -> Array:
     if not known.any():
         return np.zeros(len(answers.judged))
     count = int(strata.max()) + 1
-    sums = np.bincount(strata[known], answers.judged[known], count)
-    sizes = np.bincount(strata[known], answers.sizes[known], count)
+    sums = _sums(strata[known], answers.judged[known], count)
+    sizes = _sums(strata[known], answers.sizes[known], count)
     overall = sums.sum() / sizes.sum()
     means = np.divide(sums, sizes, out=np.full(count, overall), where=sizes > 0)
     return np.where(known, answers.judged, means[strata] * answers.sizes)
+
+
+def _sums(numbers: Rows, values: Array | Mask, count: int = 0) -> Array:
+    """The sums of the values by number, from 0 to at least ``count - 1``."""
+    return np.asarray(np.bincount(numbers, values, count), dtype=np.float64)

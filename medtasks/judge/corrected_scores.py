@@ -1,0 +1,274 @@
+"""Judged scores of a run, corrected by people's labels of a probability sample of its answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from medtasks.core.errors import UsageError
+from medtasks.core.files import file_sha256, short_hash
+from medtasks.core.schema import Frozen
+from medtasks.core.text import counted, first_names
+from medtasks.judge.human_labels import read_labels
+from medtasks.judge.labelled_answers import (
+    AnswersUnderRubric,
+    LabelledAnswer,
+    answers_under_rubric,
+    as_arrays,
+    cluster_numbers,
+    with_metric,
+)
+from medtasks.judge.labels import HumanLabels, LabelledRun
+from medtasks.judge.rating_file import is_rating_file, rating_files, read_rating_file
+from medtasks.runs.manifest import RubricFacts
+from medtasks.runs.signature import changed_signature
+from medtasks.scoring.run_record import RunRecord
+from medtasks.stats.corrected_interval import PREDICTION_POWERED, corrected_interval
+from medtasks.stats.prediction_powered import LabelledAnswers, corrected_mean
+
+LEAST_LABELS = 20
+"""Fewer labelled answers give no corrected score (docs/statistics.md)."""
+LEAST_CLUSTERS = 10
+"""Labelled answers of fewer clusters give none either."""
+
+
+class CorrectedScore(Frozen):
+    """What people would give to all answers, estimated; or ``reason``, why it cannot be.
+
+    ``judged`` is the judge's score. ``labels`` counts labelled answers, ``clusters`` those of these
+    answers, and ``cannot_tell`` the ratings without a score. ``effective_labels`` is how many
+    labels would give an estimate as precise without the judge, ``tuning`` the weight λ of the
+    judge.
+    """
+
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_method: str | None = None
+    judged: float | None
+    answers: int
+    labels: int
+    clusters: int
+    raters: int
+    cannot_tell: int
+    effective_labels: float | None = None
+    tuning: float | None = None
+    signature: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class CorrectedRun:
+    """The corrected scores of a run by task or group and metric.
+
+    ``notes`` state which labels were not used, and which answers are in no estimate. ``answers``
+    are those of each task by rubric, for the differences between runs.
+    """
+
+    scores: dict[str, dict[str, CorrectedScore]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    answers: dict[str, AnswersUnderRubric] = field(default_factory=dict, repr=False)
+
+    def json(self) -> dict[str, object]:
+        """The scores and notes as plain JSON."""
+        scores = {}
+        for name, by_metric in self.scores.items():
+            scores[name] = {
+                metric: score.model_dump(mode="json") for metric, score in by_metric.items()
+            }
+        return {"scores": scores, "notes": list(self.notes)}
+
+
+def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
+    """The judged scores of a run, corrected by the labels in ``human``.
+
+    Args:
+        run: the scored run with its samples.
+        human: a rating file, a folder of ratings, or a CSV file (`read_labels`).
+
+    Raises:
+        UsageError: the run was not judged under the labels' rubric, the labels are no probability
+            sample of its answers, or there are several responses to a question.
+        DataError: the labels cannot be read.
+    """
+    scores: dict[str, dict[str, CorrectedScore]] = {}
+    notes: list[str] = []
+    answers: dict[str, AnswersUnderRubric] = {}
+    for facts in _labelled_rubrics(run, human):
+        rubric = facts.rubric
+        tasks = [task for task in facts.tasks if task in run.tasks]
+        labelled_run = LabelledRun.of(run.manifest.identity, run.samples, tasks)
+        labels = read_labels(human, rubric, labelled_run)
+        notes += [f"{rubric.name}: {note}" for note in _notes_on_labels(labels)]
+        if not labels.labels and not labels.why_unweighted:
+            notes.append(f"{rubric.name}: no label is about this run; its scores stay as judged")
+            continue
+        if labels.why_unweighted:
+            raise UsageError(
+                f"{human}: {labels.why_unweighted}; its scores cannot be corrected. "
+                "`medtasks judge --human` still compares the judge with these labels."
+            )
+        under_rubric = answers_under_rubric(run.manifest, run.samples, rubric, tasks, labels)
+        answers[rubric.name] = under_rubric
+        for reason, count in sorted(under_rubric.left_out.items()):
+            notes.append(f"{rubric.name}: {counted(count, 'answer')} left out: {reason}")
+        stated = f"{PREDICTION_POWERED},labels={labels_hash(human, rubric.name)}"
+        for name, members in _names_with_members(run, tasks):
+            for metric in rubric.metrics:
+                if metric in run.scores[name].metrics:
+                    corrector = _Corrector(run, name, metric, under_rubric, stated)
+                    scores.setdefault(name, {})[metric] = corrector.score(members)
+    return CorrectedRun(scores, tuple(notes), answers)
+
+
+def labels_hash(human: Path, rubric: str) -> str:
+    """Identifies labels by their content: of a folder of ratings, that of all its files."""
+    paths = [human]
+    if human.is_dir():
+        paths = rating_files(human, rubric)
+    return short_hash(" ".join(sorted(file_sha256(path) for path in paths)))
+
+
+def _labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
+    """The rubrics of the labels under which the run was judged.
+
+    Raises:
+        UsageError: there is none, or a CSV file may be about several.
+    """
+    judged = run.manifest.judge
+    if human.is_dir():
+        labelled = [name for name in judged if _has_ratings(human, name)]
+        found = f"{human}: has no ratings under a rubric that judged the run"
+    elif is_rating_file(human):
+        rubric = read_rating_file(human).plan.rubric
+        labelled = [rubric] if rubric in judged else []
+        found = f"{human}: was rated under {rubric}, under which the run was not judged"
+    else:
+        labelled = list(judged)
+        found = f"{human}: the run was not judged"
+        if len(labelled) > 1:
+            raise UsageError(
+                f"{human}: the run was judged under {first_names(labelled)}, and a CSV file does "
+                "not say which one its labels are of; give rating files."
+            )
+    if not labelled:
+        names = first_names(sorted(judged)) if judged else "none"
+        raise UsageError(
+            f"{found} ({names}), so there is nothing to correct; judge the run first with "
+            "`medtasks judge`."
+        )
+    return [judged[name] for name in labelled]
+
+
+def _has_ratings(folder: Path, rubric: str) -> bool:
+    """Whether a folder has rating files under a rubric."""
+    try:
+        paths = rating_files(folder, rubric)
+    except UsageError:
+        return False
+    return any(read_rating_file(path).plan.rubric == rubric for path in paths)
+
+
+def _notes_on_labels(labels: HumanLabels) -> Iterator[str]:
+    """Which labels were not used, and why."""
+    if labels.absent:
+        samples = counted(len(labels.absent), "labelled sample")
+        verb = "is" if len(labels.absent) == 1 else "are"
+        yield f"{samples} {verb} not in the run: {first_names(labels.absent, 5)}"
+    if labels.stale:
+        yield f"{counted(labels.stale, 'rating')} of a response that has changed since"
+    if labels.cannot_tell:
+        yield f"{counted(labels.cannot_tell, 'rating')} cannot tell"
+
+
+def _names_with_members(run: RunRecord, tasks: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    """The tasks, and the groups of which all tasks were judged under the rubric."""
+    names: list[tuple[str, Sequence[str]]] = [(task, (task,)) for task in tasks]
+    for group, members in run.manifest.groups.items():
+        if group in run.groups and set(members) <= set(tasks):
+            names.append((group, members))
+    return names
+
+
+@dataclass(frozen=True)
+class _Corrector:
+    """Corrects one metric of one task or group; ``stated`` is the correction in the signature."""
+
+    run: RunRecord
+    name: str
+    metric: str
+    under_rubric: AnswersUnderRubric
+    stated: str
+
+    def score(self, members: Sequence[str]) -> CorrectedScore:
+        """The corrected score over the answers to the tasks ``members``."""
+        rubric = self.under_rubric.rubric
+        answers: list[LabelledAnswer] = []
+        for task in members:
+            answers += with_metric(self.under_rubric.answers[task], self.metric)
+        arrays = as_arrays(answers, self.metric, rubric.best, cluster_numbers(answers))
+        judged = self.run.scores[self.name].metrics[self.metric].value
+        without_value = self._without_value(answers, arrays, judged)
+        reason = why_not_corrected(arrays, judged)
+        if reason is not None:
+            return without_value.model_copy(update={"reason": reason})
+        mean = corrected_mean(arrays)
+        return without_value.model_copy(
+            update={
+                "value": min(rubric.best, max(0.0, mean.value)),
+                "interval": corrected_interval(mean),
+                "interval_method": PREDICTION_POWERED,
+                "effective_labels": mean.worth,
+                "tuning": mean.tuning,
+            }
+        )
+
+    def _without_value(
+        self, answers: Sequence[LabelledAnswer], arrays: LabelledAnswers, judged: float | None
+    ) -> CorrectedScore:
+        """The score with its counts and signature only."""
+        tasks = {answer.task for answer in answers}
+        raters = set()
+        for label in self.under_rubric.labels.labels:
+            if label.unit[0] in tasks:
+                raters.add(label.rater)
+        stated = f"{self.stated},n={arrays.labels}"
+        return CorrectedScore(
+            judged=judged,
+            answers=len(answers),
+            labels=arrays.labels,
+            clusters=arrays.labelled_clusters,
+            raters=len(raters),
+            cannot_tell=self._cannot_tell(tasks),
+            signature=changed_signature(
+                self.run.signatures[self.name][self.metric], corrected=stated
+            ),
+        )
+
+    def _cannot_tell(self, tasks: set[str]) -> int:
+        """Ratings of these tasks without a score; those of CSV files do not state it."""
+        strata = self.under_rubric.labels.strata
+        return sum(stratum.cannot_tell for stratum in strata if stratum.task in tasks)
+
+
+def why_not_corrected(answers: LabelledAnswers, judged: float | None) -> str | None:
+    """Why the labels do not correct the ``judged`` score of these answers; None if they do."""
+    if judged is None:
+        return "it has no judged score"
+    known = ~np.isnan(answers.judged)
+    sizes = float(answers.sizes[known].sum())
+    mean = math.fsum(answers.judged[known]) / sizes if sizes else math.nan
+    if not math.isclose(mean, judged, rel_tol=1e-9, abs_tol=1e-9):
+        return "it is not the mean of the verdicts on its answers"
+    if answers.labels < LEAST_LABELS:
+        return f"{counted(answers.labels, 'labelled answer')}, expected at least {LEAST_LABELS}"
+    if answers.labelled_clusters < LEAST_CLUSTERS:
+        clusters = counted(answers.labelled_clusters, "cluster")
+        return f"labelled answers of {clusters}, expected at least {LEAST_CLUSTERS}"
+    for task in np.unique(answers.tasks[~answers.known]):
+        if np.count_nonzero(answers.labelled & (answers.tasks == task)) < 2:
+            return "one of its tasks has fewer than two labelled answers"
+    return None
