@@ -109,8 +109,8 @@ class Study:
             human[drawn] = true_scores[drawn]
             weights[drawn] = len(members) / max(1, len(drawn))
         ones = np.ones(len(clusters))
-        known = np.zeros(len(clusters), dtype=np.bool_)
-        return LabelledAnswers(judged, human, ones, weights, classes, tasks, clusters, known)
+        none = np.zeros(len(clusters), dtype=np.bool_)
+        return LabelledAnswers(judged, human, ones, weights, classes, tasks, clusters, none)
 
     def _true_scores(self, draw: Draw, rates: Array) -> Array:
         """What people would give: right or wrong, or a grade of 0 to 5 as a share."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtasks.core.text import TextTable, grouped_notes, p_text, signed_interval
+from medtasks.judge.corrected_differences import CorrectedPair
 from medtasks.metrics.facts import Unit
 
 from ..schema.model_rankings import Pair
@@ -25,7 +26,7 @@ COLUMNS = (
     "unpaired",
     "detectable",
 )
-_DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
+DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 _UNKNOWN_PROMPTS = (
     "Both runs' responses were made elsewhere, "
     "so it is unknown whether both models were given the same prompts."
@@ -80,12 +81,16 @@ class ComparisonLine:
 class Comparison:
     """Two runs, named by their models' slugs.
 
-    p-values are corrected over all lines that have one.
+    p-values are corrected over all lines that have one. ``corrected`` are the differences corrected
+    by people, with notes on their labels
+    (`medtasks.leaderboard.rank.corrected_comparison.with_corrected`); empty without labels.
     """
 
     first: str
     second: str
     lines: tuple[ComparisonLine, ...]
+    corrected: tuple[CorrectedPair, ...] = ()
+    corrected_notes: tuple[str, ...] = ()
 
     @property
     def table(self) -> TextTable:
@@ -117,7 +122,7 @@ def _table_row(line: ComparisonLine) -> tuple[str, ...]:
             signed_number(line.first, unit),
             signed_number(line.second, unit),
             signed_number(pair.difference, unit, "+"),
-            signed_interval((pair.low, pair.high), _DIGITS[unit]),
+            signed_interval((pair.low, pair.high), DIGITS[unit]),
             p_text(pair.p_value),
             p_text(pair.p_holm),
         )
@@ -149,4 +154,4 @@ def _line_notes(lines: Sequence[ComparisonLine]) -> dict[str, list[tuple[str, st
 
 def signed_number(value: float | None, unit: str, sign: str = "") -> str:
     """The value with its unit's digits, and a plus sign if ``sign`` is ``+``; empty for None."""
-    return "" if value is None else f"{value:{sign}.{_DIGITS[unit]}f}"
+    return "" if value is None else f"{value:{sign}.{DIGITS[unit]}f}"

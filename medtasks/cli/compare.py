@@ -47,6 +47,13 @@ def compare(
     task: Annotated[str | None, typer.Option(help="Only this task or group.")] = None,
     metric: Annotated[str | None, typer.Option(help="Only this metric.")] = None,
     prices: Prices = None,
+    human: Annotated[
+        Path | None,
+        typer.Option(
+            help="Ratings by people (`medtasks rate`, or a CSV file) that correct differences in "
+            "judged scores."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare two runs item by item: differences, 95 % intervals, corrected tests, resources used.
@@ -55,15 +62,16 @@ def compare(
         medtasks compare results/A/TIME_medtasks results/B/TIME_medtasks --task mi_cxr
     """
     if pairs:
-        if first is not None or prices is not None:
+        if first is not None or prices is not None or human is not None:
             raise UsageError(
-                "--pairs takes the place of two directories, and of --prices; leave them out."
+                "--pairs takes the place of two directories, and of --prices and --human; leave "
+                "them out."
             )
         _compare_pairs(pairs, task, metric, as_json=as_json)
         return
     if first is None or second is None:
         raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
-    _compare_two((first, second), task, metric, prices, as_json=as_json)
+    _compare_two((first, second), task, metric, prices, human, as_json=as_json)
 
 
 def _compare_two(
@@ -71,18 +79,24 @@ def _compare_two(
     task: str | None,
     metric: str | None,
     prices: Path | None,
+    human: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    """Print the comparison of two runs, and what both used."""
+    """Print the comparison of two runs, corrected by people if they labelled them, and what both
+    used.
+    """
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, used_by
     from medtasks.leaderboard.rank.compare import compare_runs
+    from medtasks.leaderboard.rank.corrected_comparison import corrected_table, with_corrected
 
     price_of_model = {} if prices is None else read_by_model(prices, Price)
-    first, second = read_runs(folders)
+    first, second = read_runs(folders, whole=human is not None)
     with progress("comparing") as bar:
         comparison = compare_runs(first, second, task=task, metric=metric, progress=bar)
+    if human is not None:
+        comparison = with_corrected(comparison, (first, second), human, task=task, metric=metric)
     used = [used_by(run, price_of_model, task) for run in (first, second)]
     if as_json:
         write_json({**vars(comparison), "usage": _usage_in_json(used)})
@@ -93,6 +107,10 @@ def _compare_two(
     write("")
     table(comparison.table.columns, comparison.table.rows)
     write("\n".join(comparison.table.notes))
+    if comparison.corrected:
+        corrected = corrected_table(comparison.corrected, comparison.corrected_notes)
+        table(corrected.columns, corrected.rows, title=f"\n{corrected.title}")
+        write(*(f"  {printable(note.strip())}" for note in corrected.notes))
     _show_usage(used)
 
 
@@ -206,11 +224,13 @@ def _notes_on_differences(tests: Sequence[LeaningTest]) -> list[tuple[str, str]]
     return notes
 
 
-def read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
-    """The scored runs in these directories, read while a bar is shown."""
+def read_runs(folders: Iterable[Path], *, whole: bool = False) -> list[ScoredRun]:
+    """The scored runs in these directories, with ``whole`` with their samples, read while a bar is
+    shown.
+    """
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import finished_run
     from medtasks.scoring.run_cache import user_store
 
     with progress("reading results"):
-        return [scored_run(finished_run(folder), user_store()) for folder in folders]
+        return [scored_run(finished_run(folder), user_store(), whole=whole) for folder in folders]

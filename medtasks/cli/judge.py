@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import table, write
+from medtasks.cli.console import write
+from medtasks.cli.corrected_tables import show_agreement
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.judge_progress import judge_progress
 from medtasks.core.errors import MedtasksError, UsageError
@@ -19,7 +20,6 @@ from medtasks.core.text import counted
 if TYPE_CHECKING:
     from medtasks.judge.judged import Judged
     from medtasks.judge.settings import JudgeConfig
-    from medtasks.runs.agreement_report import AgreementReport
     from medtasks.runs.manifest import RunManifest
     from medtasks.runs.samples import Sample
 
@@ -229,16 +229,7 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, kee
     write("\n".join(judged.report))
     for name, facts in judged.facts.items():
         if facts.agreement is not None:
-            _show_agreement(name, facts.agreement)
-
-
-def _show_agreement(rubric: str, agreement: AgreementReport) -> None:
-    """A table of the raters who share units; the manifest has the others, too."""
-    from medtasks.judge.agreement import COLUMNS, rows
-
-    with_units = [row for row in rows(agreement) if row[COLUMNS.index("units")] != "0"]
-    if with_units:
-        table(COLUMNS, with_units, title=f"\n{rubric}: agreement")
+            show_agreement(name, facts.agreement)
 
 
 def _is_export(path: Path) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from medtasks.cli.console import write, write_json
+from medtasks.cli.corrected_tables import show_corrected
 from medtasks.cli.help import PlainCommand
 from medtasks.cli.options import Json
 from medtasks.cli.score_tables import show_changes, show_diagnostics, show_level_gaps, show_paired
@@ -71,6 +72,12 @@ def score(
         Path | None,
         typer.Option(help="Another run's directory, for a paired comparison."),
     ] = None,
+    human: Annotated[
+        Path | None,
+        typer.Option(
+            help="Ratings by people (`medtasks rate`, or a CSV file) that correct judged scores."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the scored run into this new directory.")
     ] = None,
@@ -91,8 +98,13 @@ def score(
         if any(value is not None for value in for_predictions):
             _refuse_options_of_predictions(results)
         with without_garbage_collection():
-            _score_again(results, against, out, as_json)
+            _score_again(results, against, human, out, as_json)
         return
+    if human is not None:
+        raise UsageError(
+            "--human corrects a result directory; write the predictions' run with --out, and judge "
+            "it first."
+        )
     if against is not None:
         raise UsageError(
             "--against compares result directories; write the predictions' run with --out first."
@@ -195,22 +207,27 @@ def _show_imported_verdicts(facts: RubricFacts, judge: str | None) -> None:
 # --- runs ---
 
 
-def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
-    """Print the scores of a run as they are now, with comparisons and changes."""
+def _score_again(
+    folder: Path, against: Path | None, human: Path | None, out: Path | None, as_json: bool
+) -> None:
+    """Print the scores of a run as they are now, with comparisons, corrected scores and changes."""
+    from medtasks.judge.corrected_scores import corrected_run
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.summary import summary
 
     folder = one_run(folder)
     if is_unfinished(folder):
-        if against is not None:
+        if against is not None or human is not None:
             raise UsageError(
-                "--against compares result directories; write the unfinished run with --out first."
+                "--against and --human need a finished run; write the unfinished run with --out "
+                "first."
             )
         _score_unfinished(folder, out, as_json)
         return
     store = user_store()
-    again = _scored_again(folder, store, whole=out is not None)
+    again = _scored_again(folder, store, whole=out is not None or human is not None)
+    corrected = None if human is None else corrected_run(again, human)
     run = again.rescored
     if out is not None:
         _write_whole_run(folder, again, out)
@@ -219,13 +236,18 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
         paired = _compared_with(run, against, store)
     if as_json:
         run = replace(run, kept=(paired, run.level_gaps))
-        write_json({**run.results, "changes": again.changes, "notes": again.notes})
+        results = {**run.results, "changes": again.changes, "notes": again.notes}
+        if corrected is not None:
+            results["corrected"] = corrected.json()
+        write_json(results)
         return
     write(summary(run, out, keep="--out"))
     write(*(f"  {printable(note)}" for note in again.notes))
     show_diagnostics(run)
     show_level_gaps(run)
     show_paired(paired)
+    if corrected is not None:
+        show_corrected(corrected)
     show_changes(again)
 
 

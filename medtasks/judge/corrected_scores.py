@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from medtasks.catalog.rubric import Rubric
 from medtasks.core.errors import UsageError
 from medtasks.core.files import file_sha256, short_hash
 from medtasks.core.schema import Frozen
 from medtasks.core.text import counted, first_names
+from medtasks.data.csv_rows import read_csv_rows
+from medtasks.judge.agreement_with_people import agreement_with_people
 from medtasks.judge.human_labels import read_labels
 from medtasks.judge.labelled_answers import (
     AnswersUnderRubric,
@@ -24,6 +27,7 @@ from medtasks.judge.labelled_answers import (
 )
 from medtasks.judge.labels import HumanLabels, LabelledRun
 from medtasks.judge.rating_file import is_rating_file, rating_files, read_rating_file
+from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.run_record import RunRecord
@@ -64,13 +68,24 @@ class CorrectedScore(Frozen):
 class CorrectedRun:
     """The corrected scores of a run by task or group and metric.
 
-    ``notes`` state which labels were not used, and which answers are in no estimate. ``answers``
-    are those of each task by rubric, for the differences between runs.
+    ``notes`` state which labels were not used, which answers are in no estimate, and why labels
+    that are no probability sample correct nothing. ``agreement`` is that of judges and people by
+    rubric. ``answers`` are those of each task by rubric, ``members`` the tasks by task or group,
+    for the differences between runs.
     """
 
     scores: dict[str, dict[str, CorrectedScore]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    agreement: dict[str, AgreementReport] = field(default_factory=dict)
     answers: dict[str, AnswersUnderRubric] = field(default_factory=dict, repr=False)
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def rubric_of(self, metric: str) -> Rubric:
+        """The labelled rubric with this metric, which must be one of the corrected."""
+        for under_rubric in self.answers.values():
+            if metric in under_rubric.rubric.metrics:
+                return under_rubric.rubric
+        raise KeyError(metric)
 
     def json(self) -> dict[str, object]:
         """The scores and notes as plain JSON."""
@@ -79,7 +94,10 @@ class CorrectedRun:
             scores[name] = {
                 metric: score.model_dump(mode="json") for metric, score in by_metric.items()
             }
-        return {"scores": scores, "notes": list(self.notes)}
+        agreement = {}
+        for rubric, report in self.agreement.items():
+            agreement[rubric] = report.model_dump(mode="json")
+        return {"scores": scores, "agreement": agreement, "notes": list(self.notes)}
 
 
 def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
@@ -90,38 +108,40 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
         human: a rating file, a folder of ratings, or a CSV file (`read_labels`).
 
     Raises:
-        UsageError: the run was not judged under the labels' rubric, the labels are no probability
-            sample of its answers, or there are several responses to a question.
+        UsageError: the run was not judged under the labels' rubric, has several responses to a
+            question, or the labels were drawn from other answers.
         DataError: the labels cannot be read.
     """
     scores: dict[str, dict[str, CorrectedScore]] = {}
     notes: list[str] = []
+    agreement: dict[str, AgreementReport] = {}
     answers: dict[str, AnswersUnderRubric] = {}
+    all_members: dict[str, tuple[str, ...]] = {}
     for facts in _labelled_rubrics(run, human):
         rubric = facts.rubric
         tasks = [task for task in facts.tasks if task in run.tasks]
         labelled_run = LabelledRun.of(run.manifest.identity, run.samples, tasks)
         labels = read_labels(human, rubric, labelled_run)
         notes += [f"{rubric.name}: {note}" for note in _notes_on_labels(labels)]
-        if not labels.labels and not labels.why_unweighted:
+        if not labels.labels:
             notes.append(f"{rubric.name}: no label is about this run; its scores stay as judged")
             continue
+        agreement[rubric.name] = agreement_with_people(run.samples, rubric, tasks, labels)
         if labels.why_unweighted:
-            raise UsageError(
-                f"{human}: {labels.why_unweighted}; its scores cannot be corrected. "
-                "`medtasks judge --human` still compares the judge with these labels."
-            )
+            notes.append(f"{rubric.name}: not corrected: {labels.why_unweighted}")
+            continue
         under_rubric = answers_under_rubric(run.manifest, run.samples, rubric, tasks, labels)
         answers[rubric.name] = under_rubric
         for reason, count in sorted(under_rubric.left_out.items()):
             notes.append(f"{rubric.name}: {counted(count, 'answer')} left out: {reason}")
         stated = f"{PREDICTION_POWERED},labels={labels_hash(human, rubric.name)}"
         for name, members in _names_with_members(run, tasks):
+            all_members[name] = tuple(members)
             for metric in rubric.metrics:
                 if metric in run.scores[name].metrics:
                     corrector = _Corrector(run, name, metric, under_rubric, stated)
                     scores.setdefault(name, {})[metric] = corrector.score(members)
-    return CorrectedRun(scores, tuple(notes), answers)
+    return CorrectedRun(scores, tuple(notes), agreement, answers, all_members)
 
 
 def labels_hash(human: Path, rubric: str) -> str:
@@ -130,6 +150,22 @@ def labels_hash(human: Path, rubric: str) -> str:
     if human.is_dir():
         paths = rating_files(human, rubric)
     return short_hash(" ".join(sorted(file_sha256(path) for path in paths)))
+
+
+def require_named_runs(human: Path) -> None:
+    """Refuse labels for several runs in a CSV file that does not say whose answers they are about.
+
+    Raises:
+        UsageError: it has no column `run`.
+        DataError: it cannot be read.
+    """
+    if human.is_dir() or is_rating_file(human):
+        return
+    if "run" not in read_csv_rows(human)[0].row:
+        raise UsageError(
+            f"{human}: has no column `run`, so it does not say which model's answers people "
+            "labelled; add the column, or give rating files."
+        )
 
 
 def _labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
@@ -141,14 +177,14 @@ def _labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
     judged = run.manifest.judge
     if human.is_dir():
         labelled = [name for name in judged if _has_ratings(human, name)]
-        found = f"{human}: has no ratings under a rubric that judged the run"
+        problem = f"{human}: has no ratings under a rubric that judged the run"
     elif is_rating_file(human):
         rubric = read_rating_file(human).plan.rubric
         labelled = [rubric] if rubric in judged else []
-        found = f"{human}: was rated under {rubric}, under which the run was not judged"
+        problem = f"{human}: was rated under {rubric}, under which the run was not judged"
     else:
         labelled = list(judged)
-        found = f"{human}: the run was not judged"
+        problem = f"{human}: the run was not judged"
         if len(labelled) > 1:
             raise UsageError(
                 f"{human}: the run was judged under {first_names(labelled)}, and a CSV file does "
@@ -157,7 +193,7 @@ def _labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
     if not labelled:
         names = first_names(sorted(judged)) if judged else "none"
         raise UsageError(
-            f"{found} ({names}), so there is nothing to correct; judge the run first with "
+            f"{problem} ({names}), so there is nothing to correct; judge the run first with "
             "`medtasks judge`."
         )
     return [judged[name] for name in labelled]
@@ -258,16 +294,20 @@ def why_not_corrected(answers: LabelledAnswers, judged: float | None) -> str | N
     """Why the labels do not correct the ``judged`` score of these answers; None if they do."""
     if judged is None:
         return "it has no judged score"
-    known = ~np.isnan(answers.judged)
-    sizes = float(answers.sizes[known].sum())
-    mean = math.fsum(answers.judged[known]) / sizes if sizes else math.nan
+    has_verdict = ~np.isnan(answers.judged)
+    sizes = float(answers.sizes[has_verdict].sum())
+    mean = math.fsum(answers.judged[has_verdict]) / sizes if sizes else math.nan
     if not math.isclose(mean, judged, rel_tol=1e-9, abs_tol=1e-9):
         return "it is not the mean of the verdicts on its answers"
+    return why_too_few_labels(answers)
+
+
+def why_too_few_labels(answers: LabelledAnswers) -> str | None:
+    """Why so few labels give no corrected score; None if they suffice."""
     if answers.labels < LEAST_LABELS:
-        return f"{counted(answers.labels, 'labelled answer')}, expected at least {LEAST_LABELS}"
+        return f"fewer than {LEAST_LABELS} labelled answers"
     if answers.labelled_clusters < LEAST_CLUSTERS:
-        clusters = counted(answers.labelled_clusters, "cluster")
-        return f"labelled answers of {clusters}, expected at least {LEAST_CLUSTERS}"
+        return f"labelled answers of fewer than {LEAST_CLUSTERS} clusters"
     for task in np.unique(answers.tasks[~answers.known]):
         if np.count_nonzero(answers.labelled & (answers.tasks == task)) < 2:
             return "one of its tasks has fewer than two labelled answers"

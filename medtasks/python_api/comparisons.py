@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.rank.comparison import Comparison
+from medtasks.leaderboard.rank.corrected_comparison import with_corrected
 from medtasks.leaderboard.rank.plan_basis import ICC
 from medtasks.leaderboard.rank.planning import SHARES, Plan, SpreadSource, plan_task
 from medtasks.python_api.runs import AnyRun, scored_of
@@ -18,6 +20,7 @@ def compare(
     *,
     task: str | None = None,
     metric: str | None = None,
+    human: str | Path | None = None,
     progress: Any = None,
 ) -> Comparison:
     """The comparison of two runs item by item, as ``medtasks compare`` prints it.
@@ -27,15 +30,21 @@ def compare(
         second: another.
         task: only this task or group.
         metric: only this metric.
+        human: ratings by people (a rating file, a folder of them, or a CSV file) that also correct
+            the differences in judged scores: ``corrected`` of the comparison.
         progress: called with (done, total).
 
     Raises:
-        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
-        MedtasksError: a run cannot be read.
+        UsageError: the runs have no task in common, or lack ``task`` or ``metric``, or the labels
+            correct none of their differences.
+        MedtasksError: a run or the labels cannot be read.
     """
-    return compare_runs(
-        scored_of(first), scored_of(second), task=task, metric=metric, progress=progress
-    )
+    is_corrected = human is not None
+    runs = (scored_of(first, whole=is_corrected), scored_of(second, whole=is_corrected))
+    comparison = compare_runs(*runs, task=task, metric=metric, progress=progress)
+    if human is None:
+        return comparison
+    return with_corrected(comparison, runs, Path(human), task=task, metric=metric)
 
 
 def plan(

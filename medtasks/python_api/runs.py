@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable
+from medtasks.judge.corrected_scores import CorrectedRun, corrected_run
 from medtasks.leaderboard.verify.media import pictures
 from medtasks.leaderboard.verify.model_identity import model_name
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
@@ -148,6 +149,34 @@ class Run(_Tables):
         return ScoredRun(run, self.name)
 
     @property
+    def whole(self) -> ScoredRun:
+        """The run as `scored` has it, with its samples, which are read anew.
+
+        Raises:
+            MedtasksError: it cannot be read or scored.
+        """
+        if self._record is None:
+            assert self.path is not None
+            return scored_run(self.path, user_store(), whole=True)
+        record = self._record
+        run = scored_record(record.manifest, record.samples, self.name, own=True, whole=True)
+        return ScoredRun(run, self.name)
+
+    def corrected(self, human: str | Path) -> CorrectedRun:
+        """The judged scores, corrected by people: what they would give to all answers.
+
+        Args:
+            human: their ratings of a sample: a file or folder of ``medtasks rate``, or a CSV file
+                with probabilities.
+
+        Raises:
+            UsageError: the run was not judged under the ratings' rubric, has several responses to a
+                question, or the ratings are of other answers.
+            MedtasksError: the run or the ratings cannot be read.
+        """
+        return corrected_run(self.whole.record, Path(human))
+
+    @property
     def notes(self) -> list[str]:
         """What a reader of the scores must know: blind, miniature data, unanswered documents,
         claimed scores.
@@ -242,10 +271,10 @@ AnyRun: TypeAlias = Run | ScoredRun | str | Path
 """A run, or the path of a directory that contains one."""
 
 
-def scored_of(run: AnyRun) -> ScoredRun:
-    """The scored run; of a path, the only one at or below it."""
+def scored_of(run: AnyRun, *, whole: bool = False) -> ScoredRun:
+    """The scored run, with ``whole`` with its samples; of a path, the only one at or below it."""
     if isinstance(run, Run):
-        return run.scored
+        return run.whole if whole else run.scored
     if isinstance(run, ScoredRun):
         return run
-    return scored_run(finished_run(Path(run)), user_store())
+    return scored_run(finished_run(Path(run)), user_store(), whole=whole)

@@ -322,17 +322,17 @@ def _cluster_freedom(clusters: Rows, sizes: Array) -> float:
 
 def _complete_verdicts(answers: LabelledAnswers, strata: Rows) -> Array:
     """The judge's sums; without a verdict, by the mean of the others in the stratum, or of all."""
-    known = ~np.isnan(answers.judged)
-    if known.all():
+    has_verdict = ~np.isnan(answers.judged)
+    if has_verdict.all():
         return answers.judged
-    if not known.any():
+    if not has_verdict.any():
         return np.zeros(len(answers.judged))
     count = int(strata.max()) + 1
-    sums = _sums(strata[known], answers.judged[known], count)
-    sizes = _sums(strata[known], answers.sizes[known], count)
+    sums = _sums(strata[has_verdict], answers.judged[has_verdict], count)
+    sizes = _sums(strata[has_verdict], answers.sizes[has_verdict], count)
     overall = sums.sum() / sizes.sum()
     means = np.divide(sums, sizes, out=np.full(count, overall), where=sizes > 0)
-    return np.where(known, answers.judged, means[strata] * answers.sizes)
+    return np.where(has_verdict, answers.judged, means[strata] * answers.sizes)
 
 
 def _sums(numbers: Rows, values: Array | Mask, count: int = 0) -> Array:
