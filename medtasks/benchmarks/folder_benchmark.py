@@ -93,10 +93,11 @@ def folder_benchmark(folder: BenchmarkFolder) -> Benchmark:
             documents=folder_documents,
             local=LocalFiles(folder.data, folder.images, partial(folder_state, folder)),
         ),
-        cluster=file.columns.cluster or "picture",
+        cluster=file.columns.cluster or ("picture" if file.columns.image else "question"),
         visible_fields=TEMPLATE_NAMES.union(file.visible),
         breakdowns=by_fields(*file.breakdowns),
         options=options,
+        requires_media=bool(file.columns.image),
     )
 
 

@@ -263,6 +263,7 @@ class Benchmark:
         scoring: how answers are scored.
         counts: how many records are expected.
         stream: what is particular to streams.
+        requires_media: whether every document must have media; false for a benchmark of text.
     """
 
     name: str
@@ -277,6 +278,7 @@ class Benchmark:
     scoring: ScoringRules = ScoringRules()
     counts: RecordCounts = RecordCounts()
     stream: StreamRules = StreamRules()
+    requires_media: bool = True
 
     def option_count(self, document: Mapping[str, Any]) -> int:
         """The number of options that a guess at the document chooses from.

@@ -26,7 +26,7 @@ _TYPE_NAMES = (
 def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
     """Report the defects of one task's documents."""
     for document in documents:
-        _check_fields(document, report)
+        _check_fields(document, benchmark, report)
         _check_doubt(document, benchmark, report)
         _check_json(document, report)
         check_options(document, benchmark, report)
@@ -36,16 +36,19 @@ def check_documents(documents: Documents, benchmark: Benchmark, report: TaskRepo
     check_bias(documents, report)
 
 
-def _check_fields(document: Document, report: TaskReport) -> None:
+def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
     """Report fields that every document must have: missing, of the wrong type, or empty."""
-    for field in (*_TEXT_FIELDS, "media"):
+    for field in _TEXT_FIELDS:
         if field in _OPTIONAL and field not in document:
             continue
         fault = _field_fault(document, field)
         if fault:
-            expected = "a list of files" if field == "media" else "text"
-            code = "MT317" if (field, fault) == ("media", "empty") else "MT304"
-            report.on_document(code, document, f"`{field}` is {fault}, expected {expected}", field)
+            report.on_document("MT304", document, f"`{field}` is {fault}, expected text", field)
+    fault = _field_fault(document, "media")
+    if not fault or (fault == "empty" and not benchmark.requires_media):
+        return
+    code = "MT317" if fault == "empty" else "MT304"
+    report.on_document(code, document, f"`media` is {fault}, expected a list of files", "media")
 
 
 def _field_fault(document: Document, field: str) -> str:
