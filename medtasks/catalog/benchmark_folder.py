@@ -7,7 +7,7 @@ their paths. :mod:`medtasks.catalog.benchmark_file` is the schema of ``benchmark
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,14 @@ class BenchmarkFolder:
     def templates(self) -> tuple[str, ...]:
         """The names of the prompts' templates, which begin with the benchmark's name."""
         return tuple(f"{self.name}/{prompt}" for prompt in self.file.prompt)
+
+    @property
+    def template_directories(self) -> tuple[Path, ...]:
+        """Where the templates are: in the folder itself or, if it was made into a package, in
+        ``templates/``.
+        """
+        packaged = self.path / "templates" / self.name
+        return (self.path, packaged) if packaged.is_dir() else (self.path,)
 
     @property
     def rubrics(self) -> dict[str, Path]:
@@ -164,23 +172,20 @@ def _missing_files(folder: BenchmarkFolder) -> Iterator[Finding]:
     elif not folder.images.is_dir():
         yield _file_finding(folder, "MT109", "images", f"{folder.images}, expected a directory")
     for prompt in folder.file.prompt:
-        if not _is_in_folder(folder, prompt, ".j2"):
+        if not _is_in(folder.template_directories, prompt, ".j2"):
             state = f"{shown(prompt)}, expected a .j2 file in the folder"
             yield _file_finding(folder, "MT201", "prompt", state)
     rubric = folder.file.rubric
-    if rubric is not None and not _is_in_folder(folder, rubric, ".yaml"):
+    if rubric is not None and not _is_in([folder.path], rubric, ".yaml"):
         state = f"{shown(rubric)}, expected a .yaml file in the folder"
         yield _file_finding(folder, "MT109", "rubric", state)
 
 
-def _is_in_folder(folder: BenchmarkFolder, name: str, suffix: str) -> bool:
-    """Whether ``name`` is a file with this suffix directly in the folder; templates of a package
-    may be in ``templates/`` instead.
-    """
+def _is_in(directories: Iterable[Path], name: str, suffix: str) -> bool:
+    """Whether ``name`` is a file with this suffix directly in one of the directories."""
     if Path(name).name != name or not name.endswith(suffix):
         return False
-    packaged = folder.path / "templates" / folder.name / name
-    return (folder.path / name).is_file() or packaged.is_file()
+    return any((directory / name).is_file() for directory in directories)
 
 
 def _file_finding(folder: BenchmarkFolder, code: str, key: str, state: str) -> Finding:

@@ -236,7 +236,9 @@ def _write(texts: dict[str, str], target: Path, folder: BenchmarkFolder) -> None
 def _content_hash(folder: BenchmarkFolder) -> str:
     """The first 8 hex digits of the SHA-256 of ``benchmark.yaml``, templates and rubric."""
     digest = hashlib.sha256()
-    paths = [folder.path / FILE_NAME, *sorted(folder.path.glob("*.j2"))]
+    paths = [folder.path / FILE_NAME]
+    for directory in folder.template_directories:
+        paths += sorted(directory.glob("*.j2"))
     paths += folder.rubrics.values()
     for path in paths:
         with reading(path, "give access to it", UsageError):

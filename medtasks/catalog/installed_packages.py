@@ -33,7 +33,7 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
         distribution = _metadata(point, "name", point.name)
         version = _metadata(point, "version", "unknown")
         try:
-            package = _package_of(point.value, distribution, version)
+            package = _package_of(_module_of(point), distribution, version)
             _refuse_clash(package, used)
         except _UnusableError as error:
             owner = f"{distribution} {version}"
@@ -55,6 +55,17 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             continue
         used.append(candidate)
     return tuple(used), tuple(left_out)
+
+
+def installed_modules() -> set[str]:
+    """The modules of all installed packages with tasks, also of those that cannot be used."""
+    ours = {package.module for package in _our_packages()}
+    return ours.union(map(_module_of, entry_points(group=GROUP)))
+
+
+def _module_of(point: EntryPoint) -> str:
+    """The module that an entry point names."""
+    return point.value.partition(":")[0].partition("[")[0].strip()
 
 
 class _UnusableError(Exception):
@@ -128,13 +139,12 @@ def _metadata(point: EntryPoint, key: str, default: str) -> str:
     return str(point.dist.metadata.json.get(key, default))
 
 
-def _package_of(value: str, distribution: str, version: str) -> TaskPackage:
-    """The package of an entry point, found without importing any of its code.
+def _package_of(module: str, distribution: str, version: str) -> TaskPackage:
+    """The package of a module, found without importing any of its code.
 
     Raises:
         _UnusableError: it cannot be used.
     """
-    module = value.partition(":")[0].partition("[")[0].strip()
     spec = _module_spec(module)
     if spec is None:
         raise _UnusableError(f"its module {module} does not exist; check its entry point.")

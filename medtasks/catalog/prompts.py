@@ -131,7 +131,7 @@ def _absent(template: str) -> UsageError:
     folders = [*overlay(), packages[0].templates]
     for package in packages:
         if not package.ours:
-            folders.append(package.own_templates)
+            folders += package.own_templates
     searched = ", ".join(map(str, folders))
     return UsageError(
         f"template {template!r} is in none of {searched}; check the task's `template`."

@@ -111,11 +111,11 @@ class TaskPackage:
         ]
 
     @property
-    def own_templates(self) -> Path:
-        """The directory of the templates whose names begin with `prefix`."""
+    def own_templates(self) -> tuple[Path, ...]:
+        """The directories of the templates whose names begin with `prefix`."""
         if self.folder is not None:
-            return self.folder.path
-        return self.templates / self.prefix
+            return self.folder.template_directories
+        return (self.templates / self.prefix,)
 
     def rubric_files(self) -> dict[str, Path]:
         """The file of each rubric by the rubric's name."""

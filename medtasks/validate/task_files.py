@@ -6,8 +6,10 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from medtasks.catalog.contents import kind_of, task_files, task_packages
+from medtasks.catalog.installed_packages import installed_modules
 from medtasks.catalog.registry import all_benchmarks, plugin_of
 from medtasks.catalog.spec import read_installed
 from medtasks.catalog.task_source import read_task
@@ -96,6 +98,7 @@ def select(what: Sequence[str], index: FileIndex) -> SelectedFiles:
             tasks.append(name)
         elif name not in benchmarks:
             files_at_paths += files_at(Path(name), index)
+    _require_installed(files_at_paths)
     installed = [index.paths[name] for name in index.with_members(tasks)]
     return SelectedFiles(
         benchmarks=[name for name in benchmarks if name in all_benchmarks()],
@@ -183,3 +186,43 @@ def files_at(path: Path, index: FileIndex) -> list[Path]:
             f"{path}: contains no task file; name the directory of the benchmark's YAML files."
         )
     return files
+
+
+def _require_installed(files: Iterable[Path]) -> None:
+    """Refuse task files of a package that is not installed.
+
+    Neither its functions nor its templates nor its benchmark could be found.
+
+    Raises:
+        UsageError: names the package, and how to install it.
+    """
+    modules = installed_modules()
+    for directory in dict.fromkeys(map(_module_directory, files)):
+        if directory is None:
+            continue
+        root = directory
+        while (root.parent / "__init__.py").is_file():
+            root = root.parent
+        module = ".".join(directory.relative_to(root.parent).parts)
+        if module not in modules:
+            raise UsageError(
+                f"{directory}: the package {module} is not installed, so its functions, templates "
+                f"and benchmark cannot be found; run `pip install -e {quote(_project(root))}`, "
+                "then repeat this command."
+            )
+
+
+def _module_directory(file: Path) -> Path | None:
+    """The directory of the module whose ``tasks`` directory has a task file; None without one."""
+    for directory in file.resolve().parents:
+        if directory.name == "tasks" and (directory.parent / "__init__.py").is_file():
+            return directory.parent
+    return None
+
+
+def _project(root: Path) -> str:
+    """The directory to install a top-level module from; ``PACKAGE`` if none is found above it."""
+    for directory in root.parents:
+        if (directory / "pyproject.toml").is_file() or (directory / "setup.py").is_file():
+            return str(directory)
+    return "PACKAGE"

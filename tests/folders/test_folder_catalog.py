@@ -14,9 +14,11 @@ from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.contents import forget_packages, owner_of, packages_found, task_files
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
+from medtasks.cli.scaffold.folder_package import write_folder_package
 from medtasks.core.cache import writable_cache
-from medtasks.core.errors import DataError, NotPreparedError
+from medtasks.core.errors import DataError, NotPreparedError, UsageError
 from medtasks.data.store import open_prepared
+from medtasks.validate.run import validate
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
@@ -233,3 +235,27 @@ def test_folders_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.Mon
     use(monkeypatch, tmp_path / "copy")
     (reason,) = reasons()
     assert "the name my_vqa belongs to folder shapes" in reason
+
+
+def test_questions_without_pictures_need_none(tmp_path: Path) -> None:
+    of_text = OPTIONS_YAML.replace("  image: image\n", "").replace("  cluster: patient\n", "")
+    path = FolderBuilder(tmp_path / "text", of_text.replace("my_vqa", "my_qa")).write()
+    assert validate([str(path)], quick=True).all == []
+    assert get_benchmark("my_qa").cluster == "question"
+    one_missing = FolderBuilder(tmp_path / "pictures").set(3, "image", "").write()
+    (finding,) = validate([str(one_missing)], quick=True).all
+    assert finding.code == "MT317"
+    assert "1 of 20 documents, first 'q3': `media` is empty" in finding.message
+
+
+def test_a_package_that_is_not_installed(tmp_path: Path) -> None:
+    package = tmp_path / "my package"
+    write_folder_package(package, "acme-vqa", FolderBuilder(tmp_path / "f").write())
+    assert validate([str(package / "src/my_vqa")], quick=True).all == []
+    for path in (package, package / "src/my_vqa/tasks/my_vqa/my_vqa.yaml"):
+        with pytest.raises(UsageError) as refusal:
+            validate([str(path)], quick=True)
+        assert str(refusal.value) == (
+            f"{package / 'src/my_vqa'}: the package my_vqa is not installed, so its functions, templates and benchmark "
+            f"cannot be found; run `pip install -e '{package}'`, then repeat this command."
+        )
