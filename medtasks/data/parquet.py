@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError
@@ -42,54 +43,84 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
     Raises:
         DataError: the file cannot be read, or a column would expand beyond bounds.
     """
+    import duckdb
     import pyarrow.parquet as pq
 
     number = 0
     try:
         size = check_regular(path)
-        with pq.ParquetFile(path) as file:
-            _refuse_expansion(path, size, file.metadata)
-            for batch in file.iter_batches(batch_size=_batch_rows(file.metadata)):
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            _refuse_rows(path, size, file.metadata.num_rows)
+            chunks = _column_chunks(path)
+            for chunk in chunks:
+                _refuse_expansion(path, chunk)
+            for batch in file.iter_batches(batch_size=_batch_rows(chunks)):
                 for row in batch.to_pylist():
                     number += 1
                     yield SourceRow(Where(path.name, number, unit="row"), row)
-    except _UNREADABLE as error:
+    except (*_UNREADABLE, duckdb.Error) as error:
         reason = one_line(shortened(str(error), 200)) or type(error).__name__
         raise DataError(
             f"{path}: not a readable parquet file ({reason}); fetch it again."
         ) from error
 
 
-def _columns(metadata: Any) -> Iterator[Any]:
-    """The columns of all row groups."""
-    for group in range(metadata.num_row_groups):
-        for column in range(metadata.num_columns):
-            yield metadata.row_group(group).column(column)
+@dataclass(frozen=True)
+class _ColumnChunk:
+    """A column of one row group: its values, and its bytes in the file and in memory."""
+
+    column: str
+    values: int
+    stored: int
+    expanded: int
 
 
-def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
-    """Refuse a file of ``size`` bytes whose rows or cells would expand beyond bounds."""
-    if metadata.num_rows > max(_SOME_ROWS, size):
+_CHUNKS = """
+select path_in_schema, num_values, total_compressed_size, total_uncompressed_size
+from parquet_metadata($file)
+"""
+
+
+def _column_chunks(path: Path) -> list[_ColumnChunk]:
+    """The columns of all row groups, as the file's footer describes them.
+
+    DuckDB reads the footer: on damaged ones, pyarrow's description of a column ends the process.
+
+    Raises:
+        duckdb.Error: the footer is damaged.
+    """
+    import duckdb
+
+    # a pattern, because a path may have characters that patterns give a meaning
+    parameters = {"file": glob.escape(str(path.resolve()))}
+    with duckdb.connect(config={"autoinstall_known_extensions": False}) as database:
+        rows = database.execute(_CHUNKS, parameters).fetchall()
+    return [_ColumnChunk(*row) for row in rows]
+
+
+def _refuse_rows(path: Path, size: int, rows: int) -> None:
+    """Refuse a file of ``size`` bytes that has far more rows."""
+    if rows > max(_SOME_ROWS, size):
+        raise DataError(f"{path}: {size:,} bytes expand to {rows:,} rows; do not use it.")
+
+
+def _refuse_expansion(path: Path, chunk: _ColumnChunk) -> None:
+    """Refuse a file with a column whose cells would expand beyond bounds."""
+    if chunk.expanded <= MAX_PICTURE_BYTES:
+        return
+    cell = chunk.expanded // max(1, chunk.values)
+    if chunk.expanded > _EXPANSION * chunk.stored or cell > MAX_PICTURE_BYTES:
         raise DataError(
-            f"{path}: {size:,} bytes expand to {metadata.num_rows:,} rows; do not use it."
+            f"{path}: column {chunk.column} expands from {chunk.stored:,} to {chunk.expanded:,} "
+            f"bytes, {cell:,} a cell, more than the limit of {MAX_PICTURE_BYTES:,}; "
+            "do not use it."
         )
-    for column in _columns(metadata):
-        stored, expanded = column.total_compressed_size, column.total_uncompressed_size
-        if expanded <= MAX_PICTURE_BYTES:
-            continue
-        cell = expanded // max(1, column.num_values)
-        if expanded > _EXPANSION * stored or cell > MAX_PICTURE_BYTES:
-            raise DataError(
-                f"{path}: column {column.path_in_schema} expands from {stored:,} to {expanded:,} "
-                f"bytes, {cell:,} a cell, more than the limit of {MAX_PICTURE_BYTES:,}; "
-                "do not use it."
-            )
 
 
-def _batch_rows(metadata: Any) -> int:
+def _batch_rows(chunks: Sequence[_ColumnChunk]) -> int:
     """The number of rows that are read at a time.
 
     One cell in a dictionary may be repeated in every row of a batch, so it may be a single row.
     """
-    largest = max((column.total_uncompressed_size for column in _columns(metadata)), default=0)
+    largest = max((chunk.expanded for chunk in chunks), default=0)
     return max(1, min(_ROWS, _BATCH_BYTES // max(1, largest)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,13 @@ import pytest
 from medtasks.core.errors import DataError
 from medtasks.data import parquet
 from medtasks.data.parquet import read_parquet
+
+# two rows, [1] and []; one bit of the footer differs, for which pyarrow's metadata of a column ends the process
+DAMAGED_FOOTER = (
+    "UEFSMRUAFSoVKiwVBBUAFQYVBhwAAAACAAAABAADAAAAAwcAAQAAAAAAAAAVBBlMNQAYBnNjaGVtYRUCADUDGAFhFQIVBkw8AAAA"
+    "NQQYBGxpc3QVAgAVBCUCGAdlbGVtZW50ABYEGRwZHCYAHBUEGSUGABk4AWEEbGlzdAdlbGVtZW50FQAWBBZQFlAmCEkcFQAVABUC"
+    "ADwpJgQAGUYAAgACAAAAFlAWBCYIFlAAKCBwYXJxdWV0LWNwcC1hcnJvdyB2ZXJzaW9uIDI2LjAuMRkcHAAAAKoAAABQQVIx"
+)
 
 
 def written(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
@@ -107,3 +115,28 @@ def test_what_is_no_table_is_one_sentence(content: bytes, tmp_path: Path) -> Non
     ) as refusal:
         next(read_parquet(path))
     assert "\n" not in str(refusal.value)
+
+
+def test_a_damaged_footer_is_one_sentence_and_does_not_end_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(base64.b64decode(DAMAGED_FOOTER))
+    with pytest.raises(
+        DataError, match=r"t\.parquet: not a readable parquet file \(.*\); fetch it again"
+    ):
+        list(read_parquet(path))
+
+
+def test_a_damaged_page_with_a_checksum_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = pa.table({"answer": ["a polyp", "no polyp"]})
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, path, write_page_checksum=True, **options)
+    path.write_bytes(path.read_bytes().replace(b"no polyp", b"no Polyp"))
+    with pytest.raises(DataError, match="CRC checksum verification failed"):
+        list(read_parquet(path))
+
+
+def test_a_path_with_characters_of_patterns(tmp_path: Path) -> None:
+    path = tmp_path / "rows [1]*?.parquet"
+    written(tmp_path / "rows 1.parquet", [{"id": 2}, {"id": 3}])
+    assert [row.row for row in read_parquet(written(path, [{"id": 1}]))] == [{"id": 1}]
