@@ -171,10 +171,10 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
     lines = []
     for name in names:
         scores = run.scores[name]
-        responses = ""
-        if scores.samples != scores.items:
-            responses = f" ({scores.samples} responses)"
-        line = f"  {name:<{longest}}  n={scores.items:<5}{responses}"
+        responses = sum(scores.status.values())  # repeats included
+        line = f"  {name:<{longest}}  n={scores.items:<5}"
+        if responses != scores.items:
+            line += f" ({responses} responses)"
         gap = " "
         for part in [*_score_parts(scores), *_remarks(run, name, scores)]:
             if len(line) + len(gap) + len(part) > columns and line.strip():

@@ -190,7 +190,9 @@ def check_configured(ended: Ended) -> None:
 
 
 def check_repeats(ended: Ended) -> None:
-    assert {len(sample["responses"]) for sample in ended.run.samples(TASK)} == {2}
+    samples = ended.run.samples(TASK)
+    assert {len(sample["responses"]) for sample in samples} == {2}
+    assert f"n={len(samples)}     ({2 * len(samples)} responses) " in ended.out
 
 
 def check_unscored(ended: Ended) -> None:
