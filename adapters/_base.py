@@ -257,11 +257,13 @@ class GeneratingAdapter(MedtasksAdapter):
         )
 
     def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:
-        """The settings of a batch, which are equal; those without effect are reported."""
-        settings = read_settings(requests[0].settings, self._arguments.max_new_tokens)
+        """The settings of a batch, which are equal."""
+        return read_settings(requests[0].settings, self._arguments.max_new_tokens)
+
+    def report_ignored(self, settings: GenerationSettings) -> None:
+        """Warn about settings without effect, each once, and remember them for `describe`."""
         not_reported = set(settings.ignored) - self._ignored
         if not_reported:
             self._ignored |= not_reported
             names = ", ".join(sorted(not_reported))
             logger.warning(f"{self.name}: generation settings without effect: {names}")
-        return settings

@@ -76,6 +76,7 @@ class MedtasksVLLM(GeneratingAdapter):
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
+        self.report_ignored(settings)
         if settings.num_beams != 1:
             raise UsageError(
                 f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search."

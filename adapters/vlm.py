@@ -151,6 +151,7 @@ class MedtasksVLM(GeneratingAdapter):
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
+        self.report_ignored(settings)
         first = requests[0]
         seed = sample_seed(self._arguments.seed, first.sample_id, first.repeat)
         prompts = self._prompts(requests)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, draw, questions, show_and_ask, texts
+from loguru import logger
 from medtasks.adapters._messages import media_in, read_messages
 from medtasks.adapters._reading import video_inputs
 from medtasks.adapters._settings import GeneratingArguments
@@ -182,9 +183,17 @@ def test_do_sample_false_is_greedy_and_says_what_it_ignores(bench: Bench, vlm: C
     docs = questions(3)
     greedy = bench.task("greedy", docs, temperature=0)
     off = bench.task("off", docs, do_sample=False, temperature=0.8, image_aspect_ratio="pad")
-    model = vlm()
-
-    assert texts(model.replies(greedy)) == texts(model.replies(off))
+    model = vlm(batch_size=2)
+    warnings: list[str] = []
+    sink = logger.add(warnings.append, level="WARNING", format="{message}")
+    try:
+        assert texts(model.replies(greedy)) == texts(model.replies(off))
+    finally:
+        logger.remove(sink)
+    ignored = [line for line in warnings if "without effect" in line]
+    assert ignored == [
+        "medtasks_vlm: generation settings without effect: image_aspect_ratio, temperature\n"
+    ]
     assert model.describe()["ignored_generation_settings"] == ["image_aspect_ratio", "temperature"]
 
 
