@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import threading
 import time
@@ -37,7 +38,7 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)  # with the processes that it started
         self.process.wait()
         self._reader.join()
         os.close(self._master)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
+_DRAWN: list[Progress] = []
+"""The bars of the blocks of `progress` that are running."""
+
 
 def bars(*more: ProgressColumn) -> Progress:
     """Return progress bars with ``more`` columns; they are disabled without a terminal."""
@@ -44,4 +47,21 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
         def update(done: int, total: int) -> None:
             drawn.update(task, completed=done, total=total)
 
-        yield update
+        _DRAWN.append(drawn)
+        try:
+            yield update
+        finally:
+            _DRAWN.remove(drawn)
+
+
+@contextmanager
+def paused_bars() -> Iterator[None]:
+    """Do not draw bars within the block, which asks a question that they would hide."""
+    drawn = tuple(_DRAWN)
+    for progress_bar in drawn:
+        progress_bar.stop()
+    try:
+        yield
+    finally:
+        for progress_bar in drawn:
+            progress_bar.start()

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from pathlib import Path
+
+from medtasks.core.progress_bars import paused_bars
+from medtasks.core.settings import current_settings
+
+_BEGAN = time.time()
+"""When this process was started, on the clock of files."""
 
 
 def can_ask() -> bool:
@@ -24,8 +32,28 @@ def _is_in_background() -> bool:
 
 def is_agreed(question: str) -> bool:
     """Ask the question on standard error; return whether the answer is yes (by default, no)."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):  # the user has closed the input
-        print(file=sys.stderr, flush=True)
+    with paused_bars():
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+        if not answer.endswith("\n"):  # the user has closed the input
+            print(file=sys.stderr, flush=True)
     return answer.strip().lower() in ("y", "yes")
+
+
+def is_agreed_by_run(question: str, refusal: Path) -> bool:
+    """Ask like :func:`is_agreed`, unless another process of the run has asked and was refused.
+
+    Args:
+        question: what is asked.
+        refusal: the file whose time is that of the last refusal; unlike the processes of a run, a
+            later command asks again.
+    """
+    if current_settings().processes == 1:
+        return is_agreed(question)
+    if refusal.is_file() and refusal.stat().st_mtime >= _BEGAN:
+        return False
+    agreed = is_agreed(question)
+    if not agreed:
+        refusal.parent.mkdir(parents=True, exist_ok=True)
+        refusal.touch()
+    return agreed

@@ -12,7 +12,7 @@ from medtasks.core.errors import DataError, MediaError
 from medtasks.core.replacement import replaced
 from medtasks.core.settings import Consent, current_settings
 from medtasks.core.text import counted, first_names
-from medtasks.data.consent import can_ask, is_agreed
+from medtasks.data.consent import can_ask, is_agreed_by_run
 from medtasks.data.downloads import fetch_pictures, host_of
 
 
@@ -51,8 +51,10 @@ class PictureUrls:
         consent = current_settings().download
         if consent is Consent.YES:
             return
-        if consent is Consent.ASK and can_ask() and is_agreed(f"medtasks: {what}\nDownload?"):
-            return
+        if consent is Consent.ASK and can_ask():
+            names = "\n".join(sorted(missing))
+            if is_agreed_by_run(f"medtasks: {what}\nDownload?", _kept(f"refused: {names}")):
+                return
         raise DataError(
             f"{what} are not downloaded without your consent; set MEDTASKS_DOWNLOAD=yes, or save "
             "them in a directory and name their paths."

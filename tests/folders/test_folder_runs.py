@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from folder_bench import (
     FolderBuilder,
     option_rows,
 )
+from terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
@@ -195,3 +197,26 @@ def test_two_processes_prepare_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [process.returncode for process in processes] == [0, 0, 0], printed
     assert sum("preparing my_vqa (once)" in messages for _, messages in printed) == 1
     assert all("Which colour is shape 0?" in text for text, _ in printed)
+
+
+BOTH = """
+import os, subprocess, sys
+command = [sys.executable, "-m", "medtasks", "show", "my_vqa"]
+ranks = [{**os.environ, "RANK": rank, "WORLD_SIZE": "2"} for rank in ("0", "1")]
+for process in [subprocess.Popen(command, env=rank) for rank in ranks]:
+    process.wait()
+"""
+"""Starts two processes of a run, as a launcher does."""
+
+
+def test_a_download_is_refused_once_for_all_processes(tmp_path: Path) -> None:
+    folder = FolderBuilder(tmp_path / "f").set(0, "image", "https://a.invalid/1.png").write()
+    environment = {**os.environ, "MEDTASKS_BENCHMARKS": str(folder), "MEDTASKS_DOWNLOAD": ""}
+    environment["MEDTASKS_CACHE"] = str(tmp_path / "cache")
+    for _ in range(2):  # a later command asks again
+        with Terminal([sys.executable, "-c", BOTH], environment, tmp_path) as terminal:
+            terminal.wait_for("of a.invalid Download? [y/N]")
+            terminal.type("n\nn\n")  # the second answer is for a question that must not come
+            terminal.ends()
+        assert terminal.text.count("Download?") == 1
+        assert terminal.text.count("1 picture at URLs of a.invalid are not downloaded") == 2
