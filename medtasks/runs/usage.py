@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, computed_field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from medtasks.runs.replies import Answer, Reply, Work
 
@@ -20,6 +20,14 @@ _Amount = Annotated[
     Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None,
     Field(exclude_if=lambda value: value is None),
 ]
+
+
+def _with_optional_fields(schema: dict[str, Any]) -> None:
+    """Make every field of a JSON schema optional.
+
+    Before version 2.14, pydantic requires computed fields even if they may be left out.
+    """
+    schema.pop("required", None)
 
 
 class Usage(BaseModel, frozen=True):
@@ -46,6 +54,8 @@ class Usage(BaseModel, frozen=True):
         peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the
             process with most.
     """
+
+    model_config = ConfigDict(json_schema_extra=_with_optional_fields)
 
     samples: _Count = None
     seconds: _Amount = None
