@@ -163,7 +163,7 @@ def test_the_published_variant_is_pinned() -> None:
         == "164ab72d011a07e382466b3b7f0586bc96877e039cdfca87260176a1f1554d4d"
     )
     # the packed bytes are zlib's: other builds of Pillow bring another one
-    if features.version_feature("zlib_ng") == "2.3.3":
+    if "zlib_ng" in features.features and features.version_feature("zlib_ng") == "2.3.3":
         assert sha256(made) == "ff55dbe6ae016a99b6d9eabdf0da90cac5740494bc6c1b4f0151918c379427cd"
 
 
