@@ -53,6 +53,9 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
         return
     lock = FileLock(path, blocking=False)
     try:
+        # older versions of filelock empty the file, with the holder's name, before they lock it
+        if is_held(target):
+            raise Timeout(str(path))
         lock.acquire()
     except Timeout as error:
         holder = _holder(path)
