@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.replacement import recover_directory
+from medtasks.judge.corrected_scores import labels_content
 from medtasks.runs.find import no_run
 from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
 
@@ -19,6 +20,7 @@ from .board.claims import read_claims, with_claims
 from .board.models import Described, Models, read_by_model
 from .board.usage import Price, Prices
 from .intake.collect import Progress, collect, state_of_results
+from .intake.corrected_runs import corrected_runs
 from .schema.board import Board
 from .site.run_samples import runs_on_board, samples_of
 from .verify.rejudging import Rejudged, read_rejudged
@@ -33,7 +35,8 @@ class BoardOptions:
     """What a board shows besides the scores of its runs.
 
     ``models``, ``prices`` and ``rejudged`` are files of the organiser; the last one has the
-    outcome of asking for verdicts again. ``claimed`` are copies of models' repositories
+    outcome of asking for verdicts again. ``human`` are ratings by people, a file or a folder, that
+    correct judged scores. ``claimed`` are copies of models' repositories
     (``OWNER/NAME=DIRECTORY``), whose claimed scores are shown as references. ``demonstration``
     ranks runs on miniature data; None ranks them if there are any. ``published`` shows the figures
     of papers.
@@ -43,6 +46,7 @@ class BoardOptions:
     models: Path | None = None
     prices: Path | None = None
     rejudged: Path | None = None
+    human: Path | None = None
     claimed: Sequence[str] = ()
     demonstration: bool | None = False
     published: bool = True
@@ -76,11 +80,12 @@ def board_of(
 
     Raises:
         UsageError: a path is not a directory.
-        DataError: the file of models, prices or verdicts cannot be read.
+        DataError: the file of models, prices, verdicts or ratings cannot be read.
     """
     organiser = _read_organiser_files(options)
     claims = read_claims(options.claimed)
-    choices = (options.title, options.demonstration, options.published)
+    labels = None if options.human is None else labels_content(options.human)
+    choices = (options.title, options.demonstration, options.published, labels)
     store = RunStore(cache and cache / "scores")
     boards = TableStore(cache and cache / "boards")
     made_of = _board_key(results, store, repr((choices, organiser, claims)))
@@ -125,6 +130,8 @@ def _board_of_runs(
         if not runs:
             # nothing is finished yet: only what looks like a run is worth a line
             refused = [entry for entry in refused if entry.has_run]
+    if options.human is not None:
+        organiser = replace(organiser, corrected=corrected_runs(options.human, runs, results))
     return build_board(
         runs,
         refused,

@@ -12,6 +12,7 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import leaf_tasks
+from medtasks.judge.corrected_scores import CorrectedRun
 
 from ..rank.comparability import ComparabilityGroups
 from ..schema.board import BenchmarkBoard, BoardModel
@@ -21,6 +22,7 @@ from ..verify.scored_run import ScoredRun
 from .column_ranking import column_ranking
 from .columns import board_columns
 from .confidences import confidence_section
+from .corrected import corrected_tables
 from .costs import cost_section
 from .layout_section import layout_section
 from .media_gain import media_gain
@@ -39,10 +41,12 @@ def benchmark_board(
     prices: Prices,
     *,
     published: bool,
+    corrected: Mapping[str, CorrectedRun],
 ) -> BenchmarkBoard:
     """A benchmark's layout, filled with scores.
 
-    What neither a run nor, if ``published``, a paper fills is left out.
+    What neither a run nor, if ``published``, a paper fills is left out. ``corrected`` are the
+    scores that people's labels correct, by the digest of the run.
     """
     benchmark = get_benchmark(layout.benchmark)
     papers = read_paper_files(benchmark, with_figures=published)
@@ -55,16 +59,18 @@ def benchmark_board(
     gains = media_gain(benchmark, headline, columns, groups)
     prompts = prompt_section(columns, partial(column_ranking, groups))
     confidences = confidence_section(headline, source)
+    by_people = corrected_tables([*headline, *columns], groups, corrected)
     tables = (*section.tables, *gains.tables, *prompts.tables, *confidences.tables)
     plots = (*section.plots, *gains.plots, *confidences.plots)
     costs = cost_section(headline, section.headline_rows, groups, prices, plots)
     traits = trait_section(tables, section.figures, models)
+    headline_table, *further_tables = tables
     return BenchmarkBoard(
         **_description(benchmark, layout),
         **_paper_fields(papers),
         members={column.task: leaf_tasks(column.task) for column in headline},
         rankings=tuple(rankings),
-        tables=tables,
+        tables=(headline_table, *by_people, *further_tables),
         plots=(*plots, *costs.plots),
         letters=section.answers.letters,
         reliability=tuple(confidences.reliability),

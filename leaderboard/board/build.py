@@ -13,6 +13,7 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.core.text import first_names
 from medtasks.stats.bootstrap import CONFIDENCE
 
+from ..intake.corrected_runs import CorrectedRuns
 from ..rank.comparability import ComparabilityGroups
 from ..rank.rankings import RESAMPLES, SEED
 from ..schema.board import BenchmarkBoard, Board, BoardModel, BoardRun, Refused
@@ -20,6 +21,7 @@ from ..verify.conflicts import contradictions, same_responses
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import ScoredRun
 from .benchmark_board import benchmark_board
+from .corrected import corrected_notes
 from .models import Models, distinct_names, model_facts
 from .usage import Prices, cost_of
 
@@ -30,12 +32,13 @@ class OrganiserFacts:
 
     ``models`` and ``prices`` are from files (`medtasks.leaderboard.board.models.read_by_model`);
     ``rejudged`` states how far verdicts agree with those that were asked for again, also for runs
-    that are not on the board.
+    that are not on the board; ``corrected`` has the judged scores that people's labels correct.
     """
 
     models: Models = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
     rejudged: Sequence[Rejudged] = ()
+    corrected: CorrectedRuns = field(default_factory=CorrectedRuns)
 
 
 def build_board(
@@ -71,7 +74,13 @@ def build_board(
     for layout in layouts:
         if _has_scores(layout, distinct_runs):
             benchmark = benchmark_board(
-                layout, distinct_runs, groups, models, organiser.prices, published=published
+                layout,
+                distinct_runs,
+                groups,
+                models,
+                organiser.prices,
+                published=published,
+                corrected=organiser.corrected.by_digest,
             )
             benchmarks.append(benchmark)
     board_runs = _board_runs(distinct_runs, groups, benchmarks, organiser)
@@ -143,6 +152,7 @@ def _board_runs(
             notes.append(f"superseded by {newer} in {', '.join(sorted(tasks))}")
         if not notes and run.key not in on_board:
             notes.append("none of its scores is on this board: no page shows its tasks")
+        notes += corrected_notes(organiser.corrected, run.digest)
         notes += _conflict_notes(copies.get(run.key, {}), contradicted.get(run.key, {}))
         rejudged: dict[str, str] = {}
         for record in organiser.rejudged:

@@ -22,6 +22,7 @@ UNIT_LABELS: dict[Unit, str] = {
     "seconds": "s",
     "score": "score",
     "rank": "rank",
+    "count": "number",
 }
 """Units, short enough for a heading."""
 UNITS: dict[Unit, str] = {**UNIT_LABELS, "points": "points, 0 to 100"}
@@ -32,6 +33,7 @@ DIFFERENCES: dict[Unit, str] = {
     "seconds": " s",
     "score": "",
     "rank": "",
+    "count": "",
 }
 """Units of differences; those of fractions are percentage points."""
 MINUS = "−"
@@ -40,11 +42,11 @@ MINUS = "−"
 def rounded(value: float, unit: Unit) -> Decimal:
     """``value`` as printed, in percent if it is a fraction.
 
-    Percentages, points and seconds have one decimal, scores three, ranks none. Halves of the
-    decimal number that ``repr`` gives are rounded away from zero; there is no -0.0.
+    Percentages, points and seconds have one decimal, scores three, ranks and counts none. Halves of
+    the decimal number that ``repr`` gives are rounded away from zero; there is no -0.0.
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
-    step = Decimal({"score": "0.001", "rank": "1"}.get(unit, "0.1"))
+    step = Decimal({"score": "0.001", "rank": "1", "count": "1"}.get(unit, "0.1"))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
 
 

@@ -60,6 +60,13 @@ def build(
             help="What `leaderboard check --rejudged` wrote; pages show it with each run."
         ),
     ] = None,
+    human: Annotated[
+        Path | None,
+        typer.Option(
+            help="Ratings by people (`medtasks rate`, or a CSV file): shows corrected scores "
+            "beside judged ones."
+        ),
+    ] = None,
     figures: Annotated[
         str,
         typer.Option(help="Also draw each figure as files: formats of svg, png, pdf, with commas."),
@@ -81,6 +88,7 @@ def build(
         models=models,
         prices=prices,
         rejudged=rejudged,
+        human=human,
         claimed=claimed or (),
         demonstration=demonstration,
         published=published,

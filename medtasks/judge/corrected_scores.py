@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.catalog.rubric import Rubric
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import UsageError, reading
 from medtasks.core.files import file_sha256, short_hash
 from medtasks.core.schema import Frozen
 from medtasks.core.text import counted, first_names
@@ -152,6 +152,20 @@ def labels_hash(human: Path, rubric: str) -> str:
     return short_hash(" ".join(sorted(file_sha256(path) for path in paths)))
 
 
+def labels_content(human: Path) -> str:
+    """Identifies all labels in a file or a folder by their content.
+
+    Raises:
+        DataError: they cannot be read.
+    """
+    paths = sorted(human.rglob("*.jsonl")) if human.is_dir() else [human]
+    contents = []
+    for path in paths:
+        with reading(path, "name another file"):
+            contents.append(file_sha256(path))
+    return short_hash(" ".join(contents))
+
+
 def require_named_runs(human: Path) -> None:
     """Refuse labels for several runs in a CSV file that does not say whose answers they are about.
 
@@ -166,6 +180,28 @@ def require_named_runs(human: Path) -> None:
             f"{human}: has no column `run`, so it does not say which model's answers people "
             "labelled; add the column, or give rating files."
         )
+
+
+def labelled_runs(human: Path) -> set[str]:
+    """The identities of the runs whose answers people labelled.
+
+    Raises:
+        UsageError: there are no ratings, or a CSV file has no column `run`.
+        DataError: the labels cannot be read.
+    """
+    if human.is_dir():
+        paths = sorted(human.rglob("*.jsonl"))
+    elif is_rating_file(human):
+        paths = [human]
+    else:
+        require_named_runs(human)
+        return {row["run"].strip() for _, row in read_csv_rows(human)}
+    if not paths:
+        raise UsageError(f"{human}: has no rating files; give a folder that `medtasks rate` wrote.")
+    runs: set[str] = set()
+    for path in paths:
+        runs.update(stratum.run for stratum in read_rating_file(path).plan.strata)
+    return runs
 
 
 def _labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:

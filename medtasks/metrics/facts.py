@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
+Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank", "count"]
 Bounds: TypeAlias = "tuple[float, float]"
 """The least and the greatest score, which may be infinite."""
 

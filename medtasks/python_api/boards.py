@@ -19,6 +19,7 @@ from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.markdown_tables import as_markdown
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
 from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.intake.corrected_runs import CorrectedRuns, corrected_whole_runs
 from medtasks.leaderboard.schema.board import Board, Refused
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 from medtasks.python_api.runs import Run, Runs, open
@@ -84,6 +85,7 @@ def board(
     demonstration: bool | None = None,
     published: bool = True,
     prices: str | Path | None = None,
+    human: str | Path | None = None,
     layouts: Sequence[BoardLayout] | None = None,
 ) -> ExportableBoard:
     """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
@@ -95,14 +97,16 @@ def board(
         demonstration: rank runs on miniature data; by default if there are any.
         published: show the papers' figures.
         prices: the file of prices.
+        human: ratings by people (a file, or a folder of them), which correct judged scores.
         layouts: what is shown of each benchmark; by default the installed ones.
 
     Raises:
         UsageError: there is no run.
-        DataError: the file of models or prices cannot be read.
+        DataError: the file of models or prices, or the ratings cannot be read.
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
-    scored, refused = _scored(_opened(runs))
+    opened = _opened(runs)
+    scored, refused = _scored(opened)
     if demonstration is None:
         demonstration = any(run.public.mini for run in scored)
     described_models: Models = {}
@@ -111,13 +115,17 @@ def board(
     price_of_model: Prices = {}
     if prices is not None:
         price_of_model = read_by_model(Path(prices), Price)
+    corrected = CorrectedRuns()
+    if human is not None:
+        whole_runs = [run.whole for run in opened if not run.unfinished]
+        corrected = corrected_whole_runs(Path(human), whole_runs)
     made = build_board(
         scored,
         refused,
         title=title,
         demonstration=demonstration,
         published=published,
-        organiser=OrganiserFacts(described_models, price_of_model),
+        organiser=OrganiserFacts(described_models, price_of_model, corrected=corrected),
         layouts=layouts,
     )
     return ExportableBoard(**dict(made))

@@ -1,0 +1,235 @@
+"""The table of judged scores corrected by people, beside the judged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from medtasks.core.text import first_names, p_text
+from medtasks.judge.corrected_differences import CorrectedPair, corrected_pair, with_holm
+from medtasks.judge.corrected_scores import CorrectedRun, CorrectedScore
+from medtasks.metrics.facts import Unit
+
+from ..intake.corrected_runs import CorrectedRuns
+from ..rank.comparability import ComparabilityGroups
+from ..rank.rankings import LEVEL
+from ..schema.score_tables import BoardColumn, BoardTable, Cell
+from ..verify.scored_run import ScoredRun
+from .cells import FilledCell, cell_of
+from .floors import NO_FLOORS
+from .tables import made_table
+
+CORRECTED = "corrected"
+_TITLE = "Judged scores corrected by people"
+_NOTE = (
+    "Corrected: what people would give to all answers, estimated by prediction-powered inference "
+    "from their labels of a random sample, with 95 % intervals. Judged scores stay the headline. "
+    "Effective labels: how many labels would give an interval as narrow without the judge."
+)
+
+
+@dataclass(frozen=True)
+class _CorrectedModel:
+    """A model's run in one column, and its corrected score."""
+
+    model: str
+    run: ScoredRun
+    corrected: CorrectedRun
+    score: CorrectedScore
+
+
+@dataclass(frozen=True)
+class _CorrectedColumn:
+    """A column in which a model has a corrected score; ``lacking`` are the other ranked models."""
+
+    column: BoardColumn
+    models: Sequence[_CorrectedModel]
+    lacking: Sequence[str]
+
+
+def corrected_tables(
+    columns: Iterable[BoardColumn],
+    groups: ComparabilityGroups,
+    corrected: Mapping[str, CorrectedRun],
+) -> list[BoardTable]:
+    """The table of all columns in which a comparable run has a corrected score; empty without any.
+
+    Args:
+        columns: columns of the board; those of breakdowns are not corrected.
+        groups: the comparable runs.
+        corrected: the corrected scores by the digest of the run.
+    """
+    by_score: dict[tuple[str, str], BoardColumn] = {}
+    for column in columns:
+        if column.breakdown is None:
+            by_score.setdefault((column.task, column.metric), column)
+    cells: list[FilledCell] = []
+    notes = [_NOTE]
+    for column in by_score.values():
+        corrected_column = _corrected_column(column, groups, corrected)
+        if corrected_column.models:
+            pairs = _pairs(corrected_column)
+            cells += _cells(corrected_column)
+            notes += _notes(corrected_column, pairs)
+    if not cells:
+        return []
+    keys = dict.fromkeys(cell.column.key for cell in cells)
+    column_of = {cell.column.key: cell.column for cell in cells}
+    ordered_columns = [column_of[key] for key in keys]
+    return [made_table(CORRECTED, _TITLE, " ".join(notes), _by_model(cells), ordered_columns)]
+
+
+def _by_model(cells: Sequence[FilledCell]) -> list[FilledCell]:
+    """The cells with the models in the order of the first corrected column, best first."""
+    first = next(cell.column.key for cell in cells if cell.column.metric.endswith(".corrected"))
+    values: dict[str, float] = {}
+    for cell in cells:
+        if cell.column.key == first and cell.cell.value is not None:
+            sign = -1 if cell.column.higher_is_better else 1
+            values[cell.model] = sign * cell.cell.value
+    return sorted(cells, key=lambda cell: (values.get(cell.model, np.inf), cell.model))
+
+
+def _corrected_column(
+    column: BoardColumn, groups: ComparabilityGroups, corrected: Mapping[str, CorrectedRun]
+) -> _CorrectedColumn:
+    """The models with a corrected score in a column, best first, and those without."""
+    models: list[_CorrectedModel] = []
+    lacking: list[str] = []
+    for model, run in groups.of(column.task, column.metric).ranked.items():
+        corrected_scores = corrected.get(run.digest)
+        score = None
+        if corrected_scores is not None:
+            score = corrected_scores.scores.get(column.task, {}).get(column.metric)
+        if corrected_scores is None or score is None or score.value is None:
+            lacking.append(model)
+        else:
+            models.append(_CorrectedModel(model, run, corrected_scores, score))
+    sign = -1 if column.higher_is_better else 1
+    models.sort(key=lambda model: (sign * (model.score.value or 0.0), model.model))
+    return _CorrectedColumn(column, models, sorted(lacking))
+
+
+def _cells(corrected_column: _CorrectedColumn) -> Iterator[FilledCell]:
+    """The cells of the columns that a corrected column becomes."""
+    column = corrected_column.column
+    people = _derived(column, "corrected", f"{column.label}, corrected", column.unit)
+    counts = {
+        "labels": _derived(column, "labels", "labelled answers", "count"),
+        "cannot-tell": _derived(column, "cannot-tell", "cannot tell", "count"),
+        "worth": _derived(column, "worth", "effective labels", "count"),
+    }
+    rank = _derived(column, "corrected-rank", "rank, corrected", "rank", higher_is_better=False)
+    is_ranked = len(corrected_column.models) > 1 and not corrected_column.lacking
+    for model in corrected_column.models:
+        score = model.score
+        runs = (model.run.public.key,)
+        judged_cell = cell_of(model.run, column)
+        if judged_cell is not None:
+            yield FilledCell(model.model, column, judged_cell, runs)
+        yield FilledCell(model.model, people, _corrected_cell(score), runs)
+        if is_ranked:
+            rank_cell = _plain_cell(_rank(corrected_column, score), score)
+            yield FilledCell(model.model, rank, rank_cell, runs)
+        numbers = {
+            "labels": score.labels,
+            "cannot-tell": score.cannot_tell,
+            "worth": score.effective_labels or 0.0,
+        }
+        for name, count_column in counts.items():
+            yield FilledCell(model.model, count_column, _plain_cell(numbers[name], score), runs)
+
+
+def _rank(corrected_column: _CorrectedColumn, score: CorrectedScore) -> int:
+    """The rank by corrected scores; ties share it."""
+    sign = 1 if corrected_column.column.higher_is_better else -1
+    values = [sign * (model.score.value or 0.0) for model in corrected_column.models]
+    own = sign * (score.value or 0.0)
+    return 1 + sum(value > own for value in values)
+
+
+def _derived(
+    column: BoardColumn, name: str, label: str, unit: Unit, *, higher_is_better: bool | None = None
+) -> BoardColumn:
+    """A column beside the judged one."""
+    better = column.higher_is_better if higher_is_better is None else higher_is_better
+    update = {
+        "key": f"{column.key}.{name}",
+        "metric": f"{column.metric}.{name}",
+        "label": label,
+        "unit": unit,
+        "higher_is_better": better,
+        **NO_FLOORS,
+    }
+    return column.model_copy(update=update)
+
+
+def _corrected_cell(score: CorrectedScore) -> Cell:
+    """A corrected score with its interval."""
+    low, high = score.interval or (None, None)
+    return Cell(
+        value=score.value,
+        low=low,
+        high=high,
+        interval_method=score.interval_method,
+        items=score.answers,
+        signature=score.signature,
+    )
+
+
+def _plain_cell(value: float, score: CorrectedScore) -> Cell:
+    """A number about a corrected score."""
+    return Cell(value=value, items=score.answers, signature=score.signature)
+
+
+def _pairs(corrected_column: _CorrectedColumn) -> dict[tuple[str, str], CorrectedPair]:
+    """The corrected differences of all pairs of models, with Holm's correction."""
+    column = corrected_column.column
+    models = list(combinations(corrected_column.models, 2))
+    pairs = []
+    for first, second in models:
+        pair = corrected_pair(first.corrected, second.corrected, column.task, column.metric)
+        pairs.append(pair)
+    names = [(first.model, second.model) for first, second in models]
+    return dict(zip(names, with_holm(pairs), strict=True))
+
+
+def _notes(
+    corrected_column: _CorrectedColumn, pairs: Mapping[tuple[str, str], CorrectedPair]
+) -> Iterator[str]:
+    """Which models differ by corrected scores, and which have none."""
+    label = corrected_column.column.label
+    if corrected_column.lacking:
+        names = ", ".join(corrected_column.lacking)
+        yield f"No rank by the corrected {label}: {names} has no corrected score."
+    different = []
+    for (first, second), pair in pairs.items():
+        if pair.p_holm is not None and pair.p_holm <= LEVEL:
+            different.append(f"{first} and {second} (p = {p_text(pair.p_holm)})")
+    if different:
+        yield f"Corrected {label} differs significantly (Holm): {', '.join(different)}."
+    elif len(corrected_column.models) > 1:
+        yield f"No two models differ significantly in the corrected {label}."
+
+
+def corrected_notes(corrected: CorrectedRuns, digest: str) -> Iterator[str]:
+    """What a reader must know of the labels of a run: why they correct nothing, which were not
+    used, and how far the judges agree with them.
+    """
+    if digest in corrected.reasons:
+        yield f"not corrected by people: {corrected.reasons[digest]}"
+    run = corrected.by_digest.get(digest)
+    if run is None:
+        return
+    yield from run.notes
+    for rubric, report in run.agreement.items():
+        alphas = []
+        for measure in report.measures:
+            if measure.measure.startswith("Krippendorff") and measure.value is not None:
+                alphas.append(f"{measure.aspect or 'all aspects'} {measure.value:.2f}")
+        raters = first_names(report.raters, 5)
+        if alphas:
+            yield f"{rubric}: Krippendorff's alpha of {raters}: {first_names(alphas, 8)}"
