@@ -59,7 +59,7 @@ def benchmark_board(
     gains = media_gain(benchmark, headline, columns, groups)
     prompts = prompt_section(columns, partial(column_ranking, groups))
     confidences = confidence_section(headline, source)
-    by_people = corrected_tables([*headline, *columns], groups, corrected)
+    by_people = corrected_tables(headline, columns, groups, corrected, models)
     tables = (*section.tables, *gains.tables, *prompts.tables, *confidences.tables)
     plots = (*section.plots, *gains.plots, *confidences.plots)
     costs = cost_section(headline, section.headline_rows, groups, prices, plots)

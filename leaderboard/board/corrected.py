@@ -16,6 +16,7 @@ from medtasks.metrics.facts import Unit
 from ..intake.corrected_runs import CorrectedRuns
 from ..rank.comparability import ComparabilityGroups
 from ..rank.rankings import LEVEL
+from ..schema.board import BoardModel
 from ..schema.score_tables import BoardColumn, BoardTable, Cell
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell, cell_of
@@ -51,29 +52,36 @@ class _CorrectedColumn:
 
 
 def corrected_tables(
-    columns: Iterable[BoardColumn],
+    headline: Sequence[BoardColumn],
+    further: Iterable[BoardColumn],
     groups: ComparabilityGroups,
     corrected: Mapping[str, CorrectedRun],
+    models: Mapping[str, BoardModel],
 ) -> list[BoardTable]:
     """The table of all columns in which a comparable run has a corrected score; empty without any.
 
     Args:
-        columns: columns of the board; those of breakdowns are not corrected.
+        headline: the headline columns; models are ranked by their corrected scores, too, and the
+            labels are counted.
+        further: further columns; those of breakdowns are not corrected.
         groups: the comparable runs.
         corrected: the corrected scores by the digest of the run.
+        models: the models by slug.
     """
     by_score: dict[tuple[str, str], BoardColumn] = {}
-    for column in columns:
+    for column in (*headline, *further):
         if column.breakdown is None:
             by_score.setdefault((column.task, column.metric), column)
     cells: list[FilledCell] = []
     notes = [_NOTE]
     for column in by_score.values():
         corrected_column = _corrected_column(column, groups, corrected)
-        if corrected_column.models:
-            pairs = _pairs(corrected_column)
-            cells += _cells(corrected_column)
-            notes += _notes(corrected_column, pairs)
+        if not corrected_column.models:
+            continue
+        cells += _score_cells(corrected_column)
+        if column in headline:
+            cells += _detail_cells(corrected_column)
+            notes += _notes(corrected_column, _pairs(corrected_column), models)
     if not cells:
         return []
     keys = dict.fromkeys(cell.column.key for cell in cells)
@@ -113,34 +121,37 @@ def _corrected_column(
     return _CorrectedColumn(column, models, sorted(lacking))
 
 
-def _cells(corrected_column: _CorrectedColumn) -> Iterator[FilledCell]:
-    """The cells of the columns that a corrected column becomes."""
+def _score_cells(corrected_column: _CorrectedColumn) -> Iterator[FilledCell]:
+    """The judged score of each model, and its corrected one."""
     column = corrected_column.column
-    people = _derived(column, "corrected", f"{column.label}, corrected", column.unit)
-    counts = {
-        "labels": _derived(column, "labels", "labelled answers", "count"),
-        "cannot-tell": _derived(column, "cannot-tell", "cannot tell", "count"),
-        "worth": _derived(column, "worth", "effective labels", "count"),
-    }
-    rank = _derived(column, "corrected-rank", "rank, corrected", "rank", higher_is_better=False)
-    is_ranked = len(corrected_column.models) > 1 and not corrected_column.lacking
+    by_people = _derived(column, "corrected", f"{column.label}, corrected", column.unit)
     for model in corrected_column.models:
-        score = model.score
         runs = (model.run.public.key,)
         judged_cell = cell_of(model.run, column)
         if judged_cell is not None:
             yield FilledCell(model.model, column, judged_cell, runs)
-        yield FilledCell(model.model, people, _corrected_cell(score), runs)
+        yield FilledCell(model.model, by_people, _corrected_cell(model.score), runs)
+
+
+def _detail_cells(corrected_column: _CorrectedColumn) -> Iterator[FilledCell]:
+    """The rank of each model by its corrected score, if all have one, and the labels behind it."""
+    column = corrected_column.column
+    rank = _derived(column, "corrected-rank", "rank, corrected", "rank", higher_is_better=False)
+    labels = _derived(column, "labels", "labelled answers", "count")
+    cannot_tell = _derived(column, "cannot-tell", "cannot tell", "count")
+    worth = _derived(column, "worth", "effective labels", "count")
+    is_ranked = len(corrected_column.models) > 1 and not corrected_column.lacking
+    for model in corrected_column.models:
+        score = model.score
+        numbers: list[tuple[BoardColumn, float]] = []
         if is_ranked:
-            rank_cell = _plain_cell(_rank(corrected_column, score), score)
-            yield FilledCell(model.model, rank, rank_cell, runs)
-        numbers = {
-            "labels": score.labels,
-            "cannot-tell": score.cannot_tell,
-            "worth": score.effective_labels or 0.0,
-        }
-        for name, count_column in counts.items():
-            yield FilledCell(model.model, count_column, _plain_cell(numbers[name], score), runs)
+            numbers.append((rank, _rank(corrected_column, score)))
+        numbers.append((labels, score.labels))
+        numbers.append((cannot_tell, score.cannot_tell))
+        numbers.append((worth, score.effective_labels or 0.0))
+        for number_column, number in numbers:
+            cell = Cell(value=number, items=score.answers, signature=score.signature)
+            yield FilledCell(model.model, number_column, cell, (model.run.public.key,))
 
 
 def _rank(corrected_column: _CorrectedColumn, score: CorrectedScore) -> int:
@@ -180,11 +191,6 @@ def _corrected_cell(score: CorrectedScore) -> Cell:
     )
 
 
-def _plain_cell(value: float, score: CorrectedScore) -> Cell:
-    """A number about a corrected score."""
-    return Cell(value=value, items=score.answers, signature=score.signature)
-
-
 def _pairs(corrected_column: _CorrectedColumn) -> dict[tuple[str, str], CorrectedPair]:
     """The corrected differences of all pairs of models, with Holm's correction."""
     column = corrected_column.column
@@ -198,21 +204,24 @@ def _pairs(corrected_column: _CorrectedColumn) -> dict[tuple[str, str], Correcte
 
 
 def _notes(
-    corrected_column: _CorrectedColumn, pairs: Mapping[tuple[str, str], CorrectedPair]
+    corrected_column: _CorrectedColumn,
+    pairs: Mapping[tuple[str, str], CorrectedPair],
+    models: Mapping[str, BoardModel],
 ) -> Iterator[str]:
     """Which models differ by corrected scores, and which have none."""
     label = corrected_column.column.label
     if corrected_column.lacking:
-        names = ", ".join(corrected_column.lacking)
-        yield f"No rank by the corrected {label}: {names} has no corrected score."
+        names = first_names([models[model].name for model in corrected_column.lacking], 8)
+        yield f"No ranks by the corrected “{label}”, which {names} lacks."
     different = []
     for (first, second), pair in pairs.items():
         if pair.p_holm is not None and pair.p_holm <= LEVEL:
-            different.append(f"{first} and {second} (p = {p_text(pair.p_holm)})")
+            p_value = p_text(pair.p_holm)
+            different.append(f"{models[first].name} and {models[second].name} (p = {p_value})")
     if different:
-        yield f"Corrected {label} differs significantly (Holm): {', '.join(different)}."
+        yield f"Significant differences in the corrected “{label}” (Holm): {', '.join(different)}."
     elif len(corrected_column.models) > 1:
-        yield f"No two models differ significantly in the corrected {label}."
+        yield f"No two models differ significantly in the corrected “{label}” (Holm)."
 
 
 def corrected_notes(corrected: CorrectedRuns, digest: str) -> Iterator[str]:
