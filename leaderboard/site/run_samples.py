@@ -52,7 +52,7 @@ class _Amendments:
     amended: Mapping[str, bytes]
 
 
-class _RunSamples:
+class RunSamples:
     """The samples of a run as they are scored here.
 
     Of the scored run, only what is needed to read them is kept in memory.
@@ -99,12 +99,12 @@ def samples_of(board: Board, runs: Mapping[str, RunFolder], store: RunStore) -> 
     Raises:
         DataError: later, when samples are read, if a run or a sample cannot be read.
     """
-    readers: dict[str, _RunSamples] = {}
+    readers: dict[str, RunSamples] = {}
     samples: dict[SampleKey, Callable[[], Answers]] = {}
     for benchmark in board.benchmarks:
         for sample_key, run_key in _newest_runs(board, benchmark, runs).items():
             if run_key not in readers:
-                readers[run_key] = _RunSamples(runs[run_key], store)
+                readers[run_key] = RunSamples(runs[run_key], store)
             samples[sample_key] = partial(readers[run_key].answers, sample_key.task)
     return samples
 

@@ -6,7 +6,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from aiohttp import web
@@ -22,16 +21,10 @@ from .live import RunProgress, UnfinishedRun
 from .parquet import state_of
 from .sample_list import list_file, list_page
 from .sample_page import sample_page
+from .static_files import DOWNLOAD, TYPES, asset_files, response
 
-_TYPES = {
-    ".css": "text/css",
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
-"""Media types of files; all others are downloads."""
-_ASSET_FOLDERS = [Path(__file__).parents[1] / folder / "assets" for folder in ("site", "view")]
-_ASSETS = {f"assets/{path.name}": path for path in chain(*map(Path.iterdir, _ASSET_FOLDERS))}
+_VIEW = Path(__file__).parent
+_ASSETS = asset_files(_VIEW.parent / "site", _VIEW)
 _PAUSE = 2.0
 """Seconds between two looks for results that came or went."""
 
@@ -138,9 +131,9 @@ class View:
         """The page or file called ``name``; `MedtasksError` if there is none, or if the parameters
         ask for something that does not exist or cannot be read.
         """
-        kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
+        kind = TYPES.get(Path(name).suffix, DOWNLOAD)
         if name in _ASSETS:
-            return _response(_ASSETS[name].read_bytes(), kind)
+            return response(_ASSETS[name].read_bytes(), kind)
         if self._library is None and name.endswith(".html") and not self._failed:
             return self.page("waiting.html.j2", progress=self._progress)
         library = self.wait()
@@ -150,15 +143,15 @@ class View:
         if name == "media":
             return _media(library, parameters)
         if name in ("samples.csv", "samples.jsonl"):
-            return _response(list_file(library, parameters, name.rpartition(".")[2]), kind)
+            return response(list_file(library, parameters, name.rpartition(".")[2]), kind)
         # the static site has all samples on one page, and its links to them have that name
         if name == "sample.html" or (name == "samples.html" and "id" in parameters):
-            return _response(sample_page(library, self._environment, parameters))
+            return response(sample_page(library, self._environment, parameters))
         if name == "samples.html":
-            return _response(list_page(library, self._environment, parameters))
+            return response(list_page(library, self._environment, parameters))
         if name not in library.files:
             raise UsageError("There is no such page.")
-        return _response(library.files[name](), kind)
+        return response(library.files[name](), kind)
 
     def _live_runs(self) -> list[RunProgress]:
         """The runs under way, as they are now."""
@@ -175,7 +168,7 @@ class View:
     ) -> web.Response:
         """A page from a template; ``page`` is the name by which the navigation knows it."""
         text = self._environment.get_template(template).render(page=page, **values)
-        return _response(text, status=status)
+        return response(text, status=status)
 
 
 def _media(library: Library, parameters: Mapping[str, str]) -> web.Response:
@@ -188,11 +181,4 @@ def _media(library: Library, parameters: Mapping[str, str]) -> web.Response:
     run = library.run(parameters.get("run", ""), task)
     sample_id = parameters.get("id", "")
     content = picture(task, sample_id, run.manifest, int(number), is_small)
-    return _response(content, "image/jpeg" if is_small else "image/png")
-
-
-def _response(content: bytes | str, kind: str = "text/html", status: int = 200) -> web.Response:
-    """An answer with this content; text is sent as UTF-8."""
-    body = content.encode("utf-8", "xmlcharrefreplace") if isinstance(content, str) else content
-    charset = "utf-8" if kind.startswith("text/") else None
-    return web.Response(status=status, body=body, content_type=kind, charset=charset)
+    return response(content, "image/jpeg" if is_small else "image/png")

@@ -24,6 +24,7 @@ from medtasks.cli import (
     packages,
     plan,
     prepare,
+    rate,
     run,
     score,
     tasks,
@@ -46,7 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (tasks, plan, run, score, compare, judge, view, packages, benchmark_folders):
+for module in (tasks, plan, run, score, compare, judge, rate, view, packages, benchmark_folders):
     app.add_typer(module.app)
 for module in (doctor, fetch, demo):
     app.add_typer(module.app)

@@ -97,7 +97,7 @@ def _why_left_out(sample: Sample, rubric: Rubric) -> str:
     document = sample.whole_document()
     is_asked = load_spec(sample.task).benchmark.scoring.to_judge.get(rubric.name)
     if is_asked is not None and not is_asked(document, text):
-        return "the rubric does not apply to it, such as to an abstention"
+        return "the rubric does not apply to it (for example, to an abstention)"
     try:
         aspects_of(rubric, document)
     except DataError:

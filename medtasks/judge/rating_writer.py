@@ -24,10 +24,12 @@ from medtasks.judge.rating_file import (
 class RatingWriter:
     """Appends to a rater's file, which :func:`open_for_rating` opened.
 
-    ``plan`` is the last plan of the file and ``ratings`` the last rating of each answer.
+    ``plan`` is the last plan of the file and ``ratings`` the last rating of each answer;
+    ``was_torn`` is whether a cut-off last line was removed.
     """
 
     def __init__(self, file: RatingFile) -> None:
+        self.was_torn = file.is_torn
         self.path = file.path
         self.plan = file.plan
         self.ratings: dict[AnswerKey, Rating] = dict(file.ratings)
@@ -97,9 +99,10 @@ def open_for_rating(path: Path, new_plan: Callable[[], RatingPlan]) -> Iterator[
         if not path.exists():
             _create(path, new_plan())
         file = read_rating_file(path)
-        if file.is_torn:
+        writer = RatingWriter(file)
+        if writer.was_torn:
             os.truncate(path, file.size)
-        yield RatingWriter(file)
+        yield writer
 
 
 def _make_folder(folder: Path) -> None:
