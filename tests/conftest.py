@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 import signal
@@ -106,6 +107,16 @@ def warm_python(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, forks:
         return forks.run(arguments, tmp_path, every, tmp_path_factory.mktemp("said"))
 
     return run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the checkout once: with ``PYTHONDONTWRITEBYTECODE``, each process that tests start
+    would do it.
+    """
+    is_worker = hasattr(config, "workerinput")
+    if not is_worker:
+        for folder in ("medtasks", "leaderboard", "adapters", "templates"):
+            compileall.compile_dir(str(REPOSITORY / folder), quiet=2)
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import product
 
 import pytest
 
@@ -127,12 +126,12 @@ def test_a_letter_with_another_options_text_is_several_options(
     manner: str, miniature: list[Options]
 ) -> None:
     single = []
-    for options in miniature:
-        for letter, other in product(options, repeat=2):
+    for number, options in enumerate(miniature):
+        letters = list(options)
+        distance = 1 + ((*FORMATS, *MORE_FORMATS).index(manner) + number) % (len(letters) - 1)
+        for place, letter in enumerate(letters):
+            other = letters[(place + distance) % len(letters)]
             response = written(manner, letter, options[other])
-            if (
-                letter != other
-                and extract_option(response, "".join(options), options).status != "multiple"
-            ):
+            if extract_option(response, "".join(options), options).status != "multiple":
                 single.append(response)
     assert single == []
