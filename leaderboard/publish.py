@@ -23,6 +23,7 @@ from .intake.collect import Progress, collect, state_of_results
 from .intake.corrected_runs import corrected_runs
 from .schema.board import Board
 from .site.run_samples import runs_on_board, samples_of
+from .verify.gold_verdicts import WRONG, read_verdicts
 from .verify.rejudging import Rejudged, read_rejudged
 from .written_site import is_unchanged, write_site
 
@@ -39,7 +40,8 @@ class BoardOptions:
     correct judged scores. ``claimed`` are copies of models' repositories
     (``OWNER/NAME=DIRECTORY``), whose claimed scores are shown as references. ``demonstration``
     ranks runs on miniature data; None ranks them if there are any. ``published`` shows the figures
-    of papers.
+    of papers. ``wrong_golds`` are people's verdicts on gold answers
+    (`medtasks.leaderboard.verify.gold_verdicts.read_verdicts`).
     """
 
     title: str = "medtasks leaderboard"
@@ -50,6 +52,7 @@ class BoardOptions:
     claimed: Sequence[str] = ()
     demonstration: bool | None = False
     published: bool = True
+    wrong_golds: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,10 @@ def _read_organiser_files(options: BoardOptions) -> OrganiserFacts:
         prices = read_by_model(options.prices, Price)
     if options.rejudged is not None:
         rejudged = read_rejudged(options.rejudged)
-    return OrganiserFacts(models, prices, rejudged)
+    wrong_golds: Sequence[tuple[str, str]] = ()
+    if options.wrong_golds is not None:
+        wrong_golds = sorted(read_verdicts(options.wrong_golds).found(WRONG))
+    return OrganiserFacts(models, prices, rejudged, wrong_golds=wrong_golds)
 
 
 def _board_of_runs(

@@ -10,11 +10,13 @@ from functools import cache
 from typing import Any
 
 _MODULE_OF = {
+    "Audit": "audits",
     "ExportableBoard": "boards",
     "Ranks": "ranks",
     "Run": "runs",
     "Runs": "runs",
     "Table": "columns",
+    "audit": "audits",
     "board": "boards",
     "compare": "comparisons",
     "evaluate": "scoring",

@@ -1,3 +1,5 @@
+from medtasks.python_api.audits import Audit as Audit
+from medtasks.python_api.audits import audit as audit
 from medtasks.python_api.boards import ExportableBoard as ExportableBoard
 from medtasks.python_api.boards import board as board
 from medtasks.python_api.columns import Table as Table

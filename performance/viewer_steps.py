@@ -101,7 +101,9 @@ def measured_steps(browser: Any, page: Any, layout: str, kind: str, steps: int) 
     """Take the steps, and trace the frames that are drawn."""
     page.evaluate(f"document.querySelector('media-zone').layOut('{layout}')")
     page.wait_for_timeout(1500)
-    browser.start_tracing(page=page, categories=["devtools.timeline", "disabled-by-default-devtools.timeline.frame"])
+    browser.start_tracing(
+        page=page, categories=["devtools.timeline", "disabled-by-default-devtools.timeline.frame"]
+    )
     script = STEPS % {"change": CHANGES[kind], "from_fit": "true" if kind == "zoom" else "false"}
     milliseconds = page.evaluate(script, steps)
     events = json.loads(browser.stop_tracing())["traceEvents"]

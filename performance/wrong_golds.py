@@ -159,6 +159,11 @@ def settings() -> Iterator[tuple[str, Simulation]]:
             yield text, replace(usual, shared=shared, families=families)
 
 
+def _percent(part: int, whole: int) -> str:
+    """The part in percent; a dash of nothing."""
+    return f"{100 * part / whole:.0f} %" if whole else "–"
+
+
 def main() -> None:
     """Print the table in Markdown."""
     print("| simulated answers | independent models | listed | recall | false |")
@@ -169,10 +174,8 @@ def main() -> None:
         found_count = sum(outcome.listed for outcome in outcomes)
         hits = sum(outcome.hits for outcome in outcomes)
         effective = np.mean([outcome.effective for outcome in outcomes])
-        recall = f"{hits / planted:.0%}".replace("%", " %") if planted else "–"
-        false = (
-            f"{(found_count - hits) / found_count:.0%}".replace("%", " %") if found_count else "–"
-        )
+        recall = _percent(hits, planted)
+        false = _percent(found_count - hits, found_count)
         per_run = f"{found_count / REPETITIONS:.1f}"
         print(f"| {name} | {effective:.1f} | {per_run} | {recall} | {false} |", flush=True)
 

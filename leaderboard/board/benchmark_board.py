@@ -29,6 +29,7 @@ from .media_gain import media_gain
 from .model_traits import trait_section
 from .paper_files import PaperFiles, read_paper_files
 from .prompt_ranks import prompt_section
+from .sensitivity import WrongGolds, wrong_gold_tables
 from .table_source import TableSource
 from .usage import Prices
 
@@ -42,11 +43,13 @@ def benchmark_board(
     *,
     published: bool,
     corrected: Mapping[str, CorrectedRun],
+    wrong_golds: WrongGolds = (),
 ) -> BenchmarkBoard:
     """A benchmark's layout, filled with scores.
 
     What neither a run nor, if ``published``, a paper fills is left out. ``corrected`` are the
-    scores that people's labels correct, by the digest of the run.
+    scores that people's labels correct, by the digest of the run. With ``wrong_golds``, a table
+    shows the headline scores without these questions.
     """
     benchmark = get_benchmark(layout.benchmark)
     papers = read_paper_files(benchmark, with_figures=published)
@@ -60,6 +63,7 @@ def benchmark_board(
     prompts = prompt_section(columns, partial(column_ranking, groups))
     confidences = confidence_section(headline, source)
     by_people = corrected_tables(headline, columns, groups, corrected, models)
+    sensitivity = wrong_gold_tables(headline, groups, wrong_golds)
     tables = (*section.tables, *gains.tables, *prompts.tables, *confidences.tables)
     plots = (*section.plots, *gains.plots, *confidences.plots)
     costs = cost_section(headline, section.headline_rows, groups, prices, plots)
@@ -70,7 +74,7 @@ def benchmark_board(
         **_paper_fields(papers),
         members={column.task: leaf_tasks(column.task) for column in headline},
         rankings=tuple(rankings),
-        tables=(headline_table, *by_people, *further_tables),
+        tables=(headline_table, *by_people, *further_tables, *sensitivity),
         plots=(*plots, *costs.plots),
         letters=section.answers.letters,
         reliability=tuple(confidences.reliability),

@@ -33,12 +33,15 @@ class OrganiserFacts:
     ``models`` and ``prices`` are from files (`medtasks.leaderboard.board.models.read_by_model`);
     ``rejudged`` states how far verdicts agree with those that were asked for again, also for runs
     that are not on the board; ``corrected`` has the judged scores that people's labels correct.
+    ``wrong_golds`` are the questions whose gold answers people found wrong, by task and sample id,
+    sorted.
     """
 
     models: Models = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
     rejudged: Sequence[Rejudged] = ()
     corrected: CorrectedRuns = field(default_factory=CorrectedRuns)
+    wrong_golds: Sequence[tuple[str, str]] = ()
 
 
 def build_board(
@@ -81,6 +84,7 @@ def build_board(
                 organiser.prices,
                 published=published,
                 corrected=organiser.corrected.by_digest,
+                wrong_golds=organiser.wrong_golds,
             )
             benchmarks.append(benchmark)
     board_runs = _board_runs(distinct_runs, groups, benchmarks, organiser)

@@ -253,6 +253,7 @@ def _navigation(board: Board, *, samples: bool, served: bool) -> list[tuple[str,
     if samples or served:
         links.append(("samples.html", "Samples"))
     if served:
+        links.append(("audit.html", "Gold answers"))
         links.append(("live.html", "Live run"))
     links.append(("protocol.html", "Protocol"))
     return links

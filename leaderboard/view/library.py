@@ -17,6 +17,8 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import RunFolder, read_manifest
 
+from ..audit.audit_folders import answered_run
+from ..audit.audit_report import AuditReport, audit_runs
 from ..figures.figure import Figure
 from ..figures.plots import figure_files, figures_of
 from ..intake.collect import Progress
@@ -92,6 +94,11 @@ class Library:
             if len(set().union(*members.values())) >= fewest:
                 runs_of[name] = members
         return runs_of
+
+    @cached_property
+    def audit(self) -> AuditReport:
+        """The questions whose gold answer deserves a second look; made when a page first asks."""
+        return audit_runs([answered_run(run.scored, run.folder) for run in self.runs])
 
     @property
     def tasks(self) -> list[str]:

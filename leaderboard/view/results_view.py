@@ -15,6 +15,7 @@ from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..board.build import build_board
 from ..verify.media import picture
+from .audit_page import audit_page
 from .environment import view_environment
 from .library import TITLE, Library, read_library
 from .live import RunProgress, UnfinishedRun
@@ -147,6 +148,8 @@ class View:
         # the static site has all samples on one page, and its links to them have that name
         if name == "sample.html" or (name == "samples.html" and "id" in parameters):
             return response(sample_page(library, self._environment, parameters))
+        if name == "audit.html":
+            return response(audit_page(library, self._environment, parameters))
         if name == "samples.html":
             return response(list_page(library, self._environment, parameters))
         if name not in library.files:

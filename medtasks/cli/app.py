@@ -12,6 +12,7 @@ import typer
 import medtasks
 from medtasks.catalog.guest_code import raised_at
 from medtasks.cli import (
+    audit,
     benchmark_folders,
     compare,
     console,
@@ -47,9 +48,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (tasks, plan, run, score, compare, judge, rate, view, packages, benchmark_folders):
+for module in (tasks, plan, run, score, compare, judge, rate, audit, view, packages):
     app.add_typer(module.app)
-for module in (doctor, fetch, demo):
+for module in (benchmark_folders, doctor, fetch, demo):
     app.add_typer(module.app)
 app.add_typer(prepare.app, name="prepare")
 app.add_typer(leaderboard.app, name="leaderboard")

@@ -67,6 +67,14 @@ def build(
             "beside judged ones."
         ),
     ] = None,
+    without_wrong_golds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="People's verdicts on gold answers (`medtasks audit`): a further table shows the "
+            "headline scores and ranks without the questions found wrong.",
+        ),
+    ] = None,
     figures: Annotated[
         str,
         typer.Option(help="Also draw each figure as files: formats of svg, png, pdf, with commas."),
@@ -92,6 +100,7 @@ def build(
         claimed=claimed or (),
         demonstration=demonstration,
         published=published,
+        wrong_golds=without_wrong_golds,
     )
     cache = None if fresh else cache_root()
     with progress("reading results") as bar:

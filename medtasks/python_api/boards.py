@@ -21,6 +21,7 @@ from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.corrected_runs import CorrectedRuns, corrected_whole_runs
 from medtasks.leaderboard.schema.board import Board, Refused
+from medtasks.leaderboard.verify.gold_verdicts import WRONG, read_verdicts
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 from medtasks.python_api.runs import Run, Runs, open
 
@@ -87,6 +88,7 @@ def board(
     prices: str | Path | None = None,
     human: str | Path | None = None,
     layouts: Sequence[BoardLayout] | None = None,
+    wrong_golds: str | Path | None = None,
 ) -> ExportableBoard:
     """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
 
@@ -99,13 +101,15 @@ def board(
         prices: the file of prices.
         human: ratings by people (a file, or a folder of them), which correct judged scores.
         layouts: what is shown of each benchmark; by default the installed ones.
+        wrong_golds: people's verdicts on gold answers, as for `medtasks.audit`: adds a table with
+            the headline scores and ranks without the questions that were found wrong.
 
     Raises:
         UsageError: there is no run.
         DataError: the file of models or prices, or the ratings cannot be read.
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
-    opened = _opened(runs)
+    opened = opened_runs(runs)
     scored, refused = _scored(opened)
     if demonstration is None:
         demonstration = any(run.public.mini for run in scored)
@@ -119,19 +123,24 @@ def board(
     if human is not None:
         whole_runs = [run.whole for run in opened if not run.unfinished]
         corrected = corrected_whole_runs(Path(human), whole_runs)
+    found_wrong: Sequence[tuple[str, str]] = ()
+    if wrong_golds is not None:
+        found_wrong = sorted(read_verdicts(Path(wrong_golds)).found(WRONG))
     made = build_board(
         scored,
         refused,
         title=title,
         demonstration=demonstration,
         published=published,
-        organiser=OrganiserFacts(described_models, price_of_model, corrected=corrected),
+        organiser=OrganiserFacts(
+            described_models, price_of_model, corrected=corrected, wrong_golds=found_wrong
+        ),
         layouts=layouts,
     )
     return ExportableBoard(**dict(made))
 
 
-def _opened(runs: AnyRuns) -> list[Run]:
+def opened_runs(runs: AnyRuns) -> list[Run]:
     """The runs, those in directories last."""
     if isinstance(runs, str | Path):
         return list(open(runs))

@@ -1,0 +1,1 @@
+"""Questions whose gold answer deserves a second look."""

@@ -1,0 +1,156 @@
+"""What people said of gold answers: right, wrong or ambiguous."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.schema import shown
+from medtasks.core.text import counted
+from medtasks.data.csv_rows import read_csv_rows
+from medtasks.judge.rating_file import GOLD, GOLD_CHOICES, is_rating_file, read_ratings
+
+WRONG = "wrong"
+CANNOT_TELL = "cannot tell"
+_COLUMNS = ("task", "sample_id", "verdict")
+"""Required columns of a CSV file; ``rater`` may be there, too."""
+
+
+class _Named(Protocol):
+    """A question by its sample."""
+
+    @property
+    def task(self) -> str: ...
+    @property
+    def sample_id(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class QuestionVerdict:
+    """What each rater said of a question's gold answer, one of `GOLD_CHOICES` or `CANNOT_TELL`."""
+
+    by_rater: Mapping[str, str]
+
+    @property
+    def decided(self) -> Mapping[str, int]:
+        """How many raters chose each of `GOLD_CHOICES`."""
+        return Counter(choice for choice in self.by_rater.values() if choice != CANNOT_TELL)
+
+    @property
+    def majority(self) -> str | None:
+        """What most raters who could tell said; None without any, or if several are tied.
+
+        >>> QuestionVerdict({"a": "wrong", "b": "wrong", "c": "right"}).majority
+        'wrong'
+        >>> QuestionVerdict({"a": "wrong", "b": "right"}).majority is None
+        True
+        """
+        ordered = Counter(self.decided).most_common(2)
+        if not ordered or (len(ordered) > 1 and ordered[0][1] == ordered[1][1]):
+            return None
+        return ordered[0][0]
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether raters who could tell said different things."""
+        return len(self.decided) > 1
+
+    def __str__(self) -> str:
+        """``wrong``, or with several raters ``wrong 2, right 1``."""
+        counts = Counter(self.by_rater.values())
+        if len(self.by_rater) == 1:
+            return next(iter(counts))
+        return ", ".join(f"{choice} {count}" for choice, count in counts.most_common())
+
+
+@dataclass(frozen=True)
+class GoldVerdicts:
+    """The verdicts on questions, by task and sample id."""
+
+    by_question: Mapping[tuple[str, str], QuestionVerdict] = field(default_factory=dict)
+
+    def of(self, task: str, sample_id: str) -> QuestionVerdict | None:
+        """What people said of a question; None if nobody was asked about it."""
+        return self.by_question.get((task, sample_id))
+
+    def found(self, choice: str) -> set[tuple[str, str]]:
+        """The questions of which most raters said this, by task and sample id."""
+        return {key for key, verdict in self.by_question.items() if verdict.majority == choice}
+
+    def notes(self, questions: Sequence[_Named]) -> Iterator[str]:
+        """How many of the listed questions were rated, and how far raters agree."""
+        if not self.by_question:
+            return
+        keys = {(question.task, question.sample_id) for question in questions}
+        rated = self.by_question.keys() & keys
+        said = [str(self.by_question[key].majority or "undecided") for key in sorted(rated)]
+        majorities = Counter(said)
+        words = ", ".join(f"{count} {choice}" for choice, count in majorities.most_common())
+        yield f"people rated {counted(len(rated), 'listed question')}: {words or 'none'}"
+        several = []
+        for verdict in self.by_question.values():
+            if sum(verdict.decided.values()) > 1:
+                several.append(verdict)
+        if several:
+            disputed = sum(verdict.is_disputed for verdict in several)
+            yield f"raters differ on {disputed} of {counted(len(several), 'question')} rated twice"
+        not_listed = len(self.by_question.keys() - keys)
+        if not_listed:
+            yield f"{counted(not_listed, 'rated question')} not listed here"
+
+
+def read_verdicts(path: Path) -> GoldVerdicts:
+    """The verdicts in a folder of ratings, a rating file, or a CSV file with the columns ``task``,
+    ``sample_id``, ``verdict`` and perhaps ``rater``.
+
+    Raises:
+        UsageError: there is no such file, or the folder has no ratings of gold answers.
+        DataError: a file cannot be read; names file, line and field.
+    """
+    if not path.exists():
+        raise UsageError(
+            f"{path}: no such file or folder; give what `medtasks rate --questions` wrote."
+        )
+    if path.is_file() and not is_rating_file(path):
+        return _from_csv(path)
+    by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for file in read_ratings(path, GOLD):
+        for rating in file.ratings.values():
+            choice = rating.scores.get(GOLD)
+            said = CANNOT_TELL if choice is None else str(choice)
+            by_question[rating.task, rating.sample_id][file.plan.rater] = said
+    return _verdicts(by_question)
+
+
+def _from_csv(path: Path) -> GoldVerdicts:
+    """The verdicts in a CSV file; rows without one are not rated yet."""
+    by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for row in read_csv_rows(path):
+        fields = row.row
+        missing = [name for name in _COLUMNS if name not in fields]
+        if missing:
+            raise DataError(
+                f"{row.where}: has no column `{missing[0]}`, expected {', '.join(_COLUMNS)}; "
+                "add it."
+            )
+        choice = str(fields["verdict"]).strip().casefold()
+        if not choice:
+            continue
+        if choice not in (*GOLD_CHOICES, CANNOT_TELL):
+            raise DataError(
+                f"{row.where}: field `verdict` is {shown(choice)}, expected one of "
+                f"{', '.join((*GOLD_CHOICES, CANNOT_TELL))}, or nothing; correct it."
+            )
+        rater = str(fields.get("rater") or "").strip() or path.stem
+        key = (str(fields["task"]).strip(), str(fields["sample_id"]).strip())
+        by_question[key][rater] = choice
+    return _verdicts(by_question)
+
+
+def _verdicts(by_question: Mapping[tuple[str, str], Mapping[str, str]]) -> GoldVerdicts:
+    verdicts = {key: QuestionVerdict(dict(ratings)) for key, ratings in by_question.items()}
+    return GoldVerdicts(verdicts)
