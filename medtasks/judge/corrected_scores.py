@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from medtasks.core.files import file_sha256, short_hash
 from medtasks.core.schema import Frozen
 from medtasks.core.text import counted, first_names
 from medtasks.data.csv_rows import read_csv_rows
-from medtasks.judge.agreement_with_people import agreement_with_people
+from medtasks.judge.agreement_with_people import RatedResponses
 from medtasks.judge.human_labels import read_labels
 from medtasks.judge.labelled_answers import (
     AnswersUnderRubric,
@@ -69,16 +70,21 @@ class CorrectedRun:
     """The corrected scores of a run by task or group and metric.
 
     ``notes`` state which labels were not used, which answers are in no estimate, and why labels
-    that are no probability sample correct nothing. ``agreement`` is that of judges and people by
-    rubric. ``answers`` are those of each task by rubric, ``members`` the tasks by task or group,
-    for the differences between runs.
+    that are no probability sample correct nothing. ``rated`` are the responses with the scores of
+    judges and people by rubric. ``answers`` are those of each task by rubric, ``members`` the tasks
+    by task or group, for the differences between runs.
     """
 
     scores: dict[str, dict[str, CorrectedScore]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    agreement: dict[str, AgreementReport] = field(default_factory=dict)
+    rated: dict[str, RatedResponses] = field(default_factory=dict, repr=False)
     answers: dict[str, AnswersUnderRubric] = field(default_factory=dict, repr=False)
     members: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def agreement(self) -> dict[str, AgreementReport]:
+        """How far judges and people agree, by rubric."""
+        return {rubric: rated.agreement() for rubric, rated in self.rated.items()}
 
     def rubric_of(self, metric: str) -> Rubric:
         """The labelled rubric with this metric, which must be one of the corrected."""
@@ -114,7 +120,7 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
     """
     scores: dict[str, dict[str, CorrectedScore]] = {}
     notes: list[str] = []
-    agreement: dict[str, AgreementReport] = {}
+    rated: dict[str, RatedResponses] = {}
     answers: dict[str, AnswersUnderRubric] = {}
     all_members: dict[str, tuple[str, ...]] = {}
     for facts in _labelled_rubrics(run, human):
@@ -126,7 +132,7 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
         if not labels.labels:
             notes.append(f"{rubric.name}: no label is about this run; its scores stay as judged")
             continue
-        agreement[rubric.name] = agreement_with_people(run.samples, rubric, tasks, labels)
+        rated[rubric.name] = RatedResponses.of(run.samples, rubric, tasks, labels)
         if labels.why_unweighted:
             notes.append(f"{rubric.name}: not corrected: {labels.why_unweighted}")
             continue
@@ -141,7 +147,7 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
                 if metric in run.scores[name].metrics:
                     corrector = _Corrector(run, name, metric, under_rubric, stated)
                     scores.setdefault(name, {})[metric] = corrector.score(members)
-    return CorrectedRun(scores, tuple(notes), agreement, answers, all_members)
+    return CorrectedRun(scores, tuple(notes), rated, answers, all_members)
 
 
 def labels_hash(human: Path, rubric: str) -> str:
