@@ -9,7 +9,13 @@ import ssl
 from typing import Any
 
 import certifi
-from openai import AsyncOpenAI, DefaultAioHttpClient, DefaultAsyncHttpxClient, Omit
+from openai import (
+    APIConnectionError,
+    AsyncOpenAI,
+    DefaultAioHttpClient,
+    DefaultAsyncHttpxClient,
+    Omit,
+)
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.http_library import http
@@ -32,6 +38,21 @@ class JudgeOpenAI(AsyncOpenAI):
             # newer versions add them themselves
             **self.auth_headers,
         }
+
+    async def request(self, *arguments: Any, **options: Any) -> Any:
+        """The reply to a request.
+
+        Raises:
+            ReplyTooLarge: its body is longer than `LARGEST_REPLY`.
+            openai.OpenAIError: any other failure.
+        """
+        try:
+            return await super().request(*arguments, **options)
+        except APIConnectionError as error:
+            # older versions of openai wrap what the HTTP client raises
+            if isinstance(error.__cause__, ReplyTooLarge):
+                raise error.__cause__ from None
+            raise
 
 
 class BoundedHttpClient(DefaultAioHttpClient):
