@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.csv_rows import read_csv_rows
 from medtasks.judge.ratable import rated_text
-from medtasks.judge.rating_file import AnswerKey
+from medtasks.judge.rating_file import AnswerKey, DrawnAnswer
 from medtasks.judge.rating_sample import RatableAnswer
 from medtasks.runs.samples import Sample
 
@@ -23,6 +24,8 @@ from .rated_runs import RunsToRate, RunToRate
 
 LISTED = "listed"
 """In place of a verdict, in the strata of questions."""
+UNLISTED = "It is not listed any more."
+"""In place of the reasons for a question that was listed when a rater began."""
 ABSENT = "the question is not in these results"
 """Why a question of the list cannot be shown."""
 _COLUMNS = ("task", "sample_id", "reasons")
@@ -47,11 +50,9 @@ class DoubtfulQuestions:
     """
 
     def __init__(self, path: Path, runs: RunsToRate) -> None:
+        self._runs = runs
         self._questions = _read(path)
-        for run in runs:
-            for task in run.tasks:
-                if any(key.task == task for key in self._questions):
-                    self._add_answers(run, task)
+        self._find(self._questions)
         self.absent = 0
         for question in self._questions.values():
             self.absent += question.sample is None
@@ -61,12 +62,41 @@ class DoubtfulQuestions:
                 "give the results that it was made from."
             )
 
-    def _add_answers(self, run: RunToRate, task: str) -> None:
-        """Add the answers of a run to the questions of a task."""
+    def include(self, answers: Iterable[DrawnAnswer], path: Path) -> None:
+        """Add the questions of the plan in the file ``path``, as far as they are not listed.
+
+        Raises:
+            DataError: a question of the plan has changed, or is not in the results.
+        """
+        unlisted = {}
+        for answer in answers:
+            if answer.key not in self._questions:
+                unlisted[answer.key] = _Question(UNLISTED)
+        self._questions |= unlisted
+        self._find(unlisted)
+        for answer in answers:
+            sample = self._questions[answer.key].sample
+            if sample is None or content_hash(sample) != answer.response_hash:
+                raise DataError(
+                    f"{path}: the question or the gold answer of sample {shown(answer.sample_id)} "
+                    f"of {answer.task} has changed, or the sample is not in the given results; "
+                    "give the results of then, or another --rater."
+                )
+
+    def _find(self, keys: Collection[AnswerKey]) -> None:
+        """Find the samples of questions in the runs."""
+        for run in self._runs:
+            for task in run.tasks:
+                ids = {key.sample_id for key in keys if key.task == task}
+                if ids:
+                    self._add_answers(run, task, ids)
+
+    def _add_answers(self, run: RunToRate, task: str, ids: Set[str]) -> None:
+        """Add the answers of a run to the questions of a task with these sample ids."""
         for sample in run.samples.answers(task).samples:
-            question = self._questions.get(AnswerKey("", task, sample.sample_id))
-            if question is None:
+            if sample.sample_id not in ids:
                 continue
+            question = self._questions[AnswerKey("", task, sample.sample_id)]
             if question.sample is None:
                 question.sample, question.run = sample, run
             if sample.failure is None:
@@ -74,7 +104,7 @@ class DoubtfulQuestions:
 
     @property
     def population(self) -> list[RatableAnswer]:
-        """The questions that are in the results, as a draw takes them."""
+        """All questions that are in the results, as a draw takes them."""
         questions = []
         for key, question in self._questions.items():
             if question.sample is not None:

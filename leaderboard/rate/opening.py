@@ -68,41 +68,68 @@ def questions_to_rate(
 ) -> Iterator[RatingSession]:
     """The session of a rater who checks the gold answers of the questions in a CSV file.
 
-    The rater's file is locked for the block.
+    The rater's file is locked for the block. Questions that were not listed when the rater began
+    are added to it.
 
     Raises:
         UsageError: options cannot be used, or differ from those of the file; or another process
             has it open.
-        DataError: results, questions or the file cannot be read, or the questions differ from those
-            of the file.
+        DataError: results, questions or the file cannot be read, or a question has changed.
     """
     runs = RunsToRate(paths)
     with progress("reading answers"):
         doubtful = DoubtfulQuestions(questions, runs)
-    frame = Frame(doubtful.population)
 
     def first_plan() -> RatingPlan:
         left_out = {ABSENT: doubtful.absent} if doubtful.absent else {}
+        frame = Frame(doubtful.population)
         size = frame.size if options.sample is None else options.sample
         overlap = size if options.overlap is None else options.overlap
-        plan = _plan(options, frame, GOLD_HASH, size, overlap, left_out)
-        options.require_joinable(plan)
-        return plan
+        return _plan(options, frame, GOLD_HASH, size, overlap, left_out)
 
     with open_for_rating(options.path, first_plan) as writer:
         options.require_same(writer.plan, GOLD_HASH)
-        if writer.plan.frame != frame.hash:
-            raise UsageError(
-                f"{questions}: {options.path} was begun with other questions; give the file of "
-                "then, or another --rater, or another folder with --ratings."
-            )
-        if options.sample is not None and options.sample > writer.plan.samples[-1]:
+        doubtful.include(writer.plan.answers, options.path)
+        frame = Frame(doubtful.population)
+        if frame.hash != writer.plan.frame:
+            writer.extend(_with_new_questions(writer.plan, frame, options))
+        elif options.sample is not None and options.sample > writer.plan.samples[-1]:
             writer.extend(_extended(writer.plan, frame, options.sample))
 
         def asked(answer: DrawnAnswer) -> Asked:
             return doubtful.asked(answer.key)
 
         yield RatingSession(writer, asked, GOLD_TITLE)
+
+
+def _with_new_questions(plan: RatingPlan, frame: Frame, options: RatingOptions) -> RatingPlan:
+    """The plan with the questions that are listed now and were not before, behind the others.
+
+    Raises:
+        UsageError: the plan has a random sample of the questions listed before.
+    """
+    if any(stratum.drawn < stratum.population for stratum in plan.strata):
+        raise UsageError(
+            f"{options.path}: was begun with a sample of other questions; give the file of then, "
+            "or another --rater."
+        )
+    strata = {stratum.task: stratum for stratum in plan.strata}
+    places = {task: number for number, task in enumerate(strata)}
+    answers = {answer.key: answer for answer in plan.answers}
+    everything = frame.draw([frame.size], frame.size, plan.seed, plan.rater)
+    for stratum in everything.strata:  # a new task is behind the others, whose numbers stay
+        strata[stratum.task] = stratum
+        places.setdefault(stratum.task, len(places))
+    for answer in everything.answers:
+        renumbered = answer.model_copy(update={"stratum": places[answer.task]})
+        answers.setdefault(answer.key, renumbered)
+    update = {
+        "samples": (*plan.samples, frame.size),
+        "frame": frame.hash,
+        "strata": tuple(strata.values()),
+        "answers": tuple(answers.values()),
+    }
+    return plan.model_copy(update=update)
 
 
 def _new_plan(

@@ -21,6 +21,7 @@ from medtasks.core.locks import LockedError
 from medtasks.judge.rating_file import GOLD, read_rating_file
 from medtasks.judge.stub import MODEL
 from medtasks.runs.find import run_folders
+from medtasks.runs.samples import Sample
 from medtasks.scoring.run_folder import read_run
 
 pytestmark = pytest.mark.slow
@@ -341,12 +342,6 @@ def test_gold_answers_are_checked(results: Path, tmp_path: Path) -> None:
     verdicts = [rating.scores[GOLD] for rating in file.ratings.values()]
     assert verdicts == ["ambiguous", None, "wrong"]
     assert {rating.run for rating in file.ratings.values()} == {""}
-    path.write_text("\n".join([header, *rows[:2]]) + "\n")
-    with (
-        pytest.raises(UsageError, match="was begun with other questions"),
-        rating([results], asked, path),
-    ):
-        pass
     for content, message in [
         ("task,sample_id\nt,s\n", "audit.csv, line 1: the header has 'task', 'sample_id'"),
         (f"{header}\n{rows[0]}\n{rows[0]}\n", "audit.csv, line 3: sample .* is listed twice"),
@@ -358,3 +353,33 @@ def test_gold_answers_are_checked(results: Path, tmp_path: Path) -> None:
             rating([results], options(results, "bo", rubric=GOLD), path),
         ):
             pass
+
+
+def test_questions_that_are_listed_later_are_added(results: Path, tmp_path: Path) -> None:
+    folder = next(iter(run_folders(results)))
+    first, second = (read_run(folder)[1][task][:2] for task in TASKS)
+    path = tmp_path / "audit.csv"
+    asked = options(results, rubric=GOLD)
+
+    def list_questions(samples: list[Sample]) -> None:
+        rows = [f"{sample.task},{sample.sample_id},doubtful" for sample in samples]
+        path.write_text("\n".join(["task,sample_id,reasons", *rows]) + "\n")
+
+    list_questions(second)
+    with rating([results], asked, path) as server:
+        order = server.session.plan.answers
+        server.rate(1, **{"aspect-0": "wrong"})
+    list_questions([second[0], *first])
+    with rating([results], asked, path) as server:
+        assert server.session.plan.answers[:2] == order
+        assert {answer.sample_id for answer in server.session.plan.answers[2:]} == {
+            sample.sample_id for sample in first
+        }
+        assert server.session.progress().open == (2, 3, 4)
+        texts = [server.ask(f"answer.html?answer={number}").text for number in (1, 2)]
+        assert sum("not listed any more" in text for text in texts) == 1
+        server.rate(3, **{"aspect-0": "right"})
+    file = read_rating_file(results / "ratings" / GOLD / "ann.jsonl")
+    assert [made.scores[GOLD] for made in file.ratings.values()] == ["wrong", "right"]
+    assert file.rated_in_stratum() == [1, 1]
+    assert [stratum.task for stratum in file.plan.strata] == [TASKS[1], TASKS[0]]

@@ -192,6 +192,13 @@ def test_the_page_is_usable_by_pointer_and_screen_reader_and_hides_the_reference
     assert group.get_by_role("radio", name="1 right and complete").count() == 1
     page.keyboard.press("Enter")
     assert "choose a score" in page.get_by_role("alert").inner_text()
+    page.keyboard.press("z")
+    page.locator("dialog.viewer").wait_for()
+    page.keyboard.press("x")  # of the viewer: it does not mean that the rater cannot tell
+    page.keyboard.press("1")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.name") == "aspect-0"
+    assert page.locator("input:checked").count() == 0
     check_accessibility(page)
     for aspect in page.locator(".aspect").all():
         aspect.locator(".choice").nth(1).click()

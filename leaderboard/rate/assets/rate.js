@@ -110,7 +110,11 @@
     r: () => { reference.open = !reference.open; },
     ArrowUp: () => step(-1),
     ArrowDown: () => step(1),
-    Enter: () => send("save"),
+    Enter: () => {
+      const answered = document.activeElement.closest(".number input")?.value;
+      if (answered && firstOpen() >= 0) goOn(); // a number's Enter leads to the next aspect
+      else send("save");
+    },
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || sending) return;
@@ -121,7 +125,7 @@
       }
       return;
     }
-    if (event.target.closest("dialog")) return; // enlarged pictures have keys of their own
+    if (document.querySelector("dialog[open]")) return; // enlarged pictures have keys of their own
     if (event.target === comment) {
       if (event.key === "Escape") focusOn(current);
       return;

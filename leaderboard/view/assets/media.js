@@ -71,7 +71,7 @@ class MediaZone extends HTMLElement {
   }
 
   openByKey(event) {
-    const isBusy = document.querySelector("dialog[open]") || event.target.closest("input, select, textarea");
+    const isBusy = document.querySelector("dialog[open]") || event.target.closest("input:not([type=radio]), select, textarea");
     if (event.key !== "z" || isBusy || event.ctrlKey || event.metaKey || event.altKey || !this.isConnected) return;
     event.preventDefault();
     this.open(this.active);
