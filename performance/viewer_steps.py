@@ -37,6 +37,8 @@ CHANGES = {
     "move": "viewer.move(number % 40 < 20 ? 15 : -15, number % 40 < 20 ? 9 : -9)",
     "window": "viewer.changeWindow(number % 40 < 20 ? -4 : 4, number % 40 < 20 ? 2 : -2)",
 }
+FRAMES = ["devtools.timeline", "disabled-by-default-devtools.timeline.frame"]
+"""The parts of Chromium's trace that have the frames drawn."""
 STEPS = """async (steps) => {
   const viewer = document.querySelector("media-zone");
   const frame = () => new Promise(requestAnimationFrame);
@@ -101,9 +103,7 @@ def measured_steps(browser: Any, page: Any, layout: str, kind: str, steps: int) 
     """Take the steps, and trace the frames that are drawn."""
     page.evaluate(f"document.querySelector('media-zone').layOut('{layout}')")
     page.wait_for_timeout(1500)
-    browser.start_tracing(
-        page=page, categories=["devtools.timeline", "disabled-by-default-devtools.timeline.frame"]
-    )
+    browser.start_tracing(page=page, categories=FRAMES)
     script = STEPS % {"change": CHANGES[kind], "from_fit": "true" if kind == "zoom" else "false"}
     milliseconds = page.evaluate(script, steps)
     events = json.loads(browser.stop_tracing())["traceEvents"]

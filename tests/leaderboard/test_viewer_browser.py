@@ -5,6 +5,7 @@ the pictures.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -271,7 +272,17 @@ def test_the_viewer_is_used_by_keyboard_and_leaves_the_pages_keys_alone(reader: 
 def test_frames_are_on_the_time_axis_with_the_window_that_the_model_saw(reader: Reader) -> None:
     page = opened(reader, STREAM)
     times = page.locator(".strip figcaption").all_inner_texts()
-    first, last = (float(text) for text in page.locator(".times p span").all_inner_texts()[::2])
+    first, window, last = page.locator(".times p span").all_inner_texts()
+    start, end = re.search(r"saw, (.+) to (.+);", window).groups()
+    assert (float(start), float(end)) == (float(times[0]), float(times[-1]))
+    first, last = float(first), float(last)
+    bar = page.locator(".times rect")
+    assert float(bar.get_attribute("x").rstrip("%")) == pytest.approx(
+        100 * (float(start) - first) / (last - first)
+    )
+    assert float(bar.get_attribute("width").rstrip("%")) == pytest.approx(
+        100 * (float(end) - float(start)) / (last - first)
+    )
     ticks = page.locator(".times line").evaluate_all(
         "lines => lines.map(line => line.getAttribute('x1'))"
     )

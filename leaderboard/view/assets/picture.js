@@ -46,7 +46,8 @@ export class Picture {
   get scale() {
     const across = this.stage.clientWidth / this.image.naturalWidth;
     const down = this.stage.clientHeight / this.image.naturalHeight;
-    return this.zoom * Math.min(across, down) || 1;
+    const scale = this.zoom * Math.min(across, down);
+    return Number.isFinite(scale) && scale > 0 ? scale : 1; // without a picture or a stage
   }
 
   /* the zoom that shows each pixel of the picture on one of the screen */
