@@ -263,6 +263,11 @@ def test_the_viewer_is_used_by_keyboard_and_leaves_the_pages_keys_alone(reader: 
         "Reset",
         "Close",
     }
+    page.locator("[name=level]").focus()
+    press(page, "ArrowRight", "i")  # the slider's key, and one of the viewer
+    wait_for_state(page, "Image 2 of 5")
+    assert page.locator("[name=level]").input_value() == "128"
+    assert page.get_by_role("button", name="Invert").get_attribute("aria-pressed") == "true"
     press(page, "Escape")
     assert page.locator("dialog").is_hidden()
     with page.expect_navigation():

@@ -68,8 +68,9 @@ const COMMAND_OF_KEY = {
 
 /* The command of a key, unless the key belongs to the field that has the focus. */
 export function commandOf(event) {
-  const isForField = event.target.closest("select, textarea, input:not([name=time])");
-  if (isForField || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
   const isArrow = event.key.startsWith("Arrow");
+  const movesSlider = isArrow || event.key === "Home" || event.key === "End";
+  if (event.target.closest(movesSlider ? "select, input:not([name=time])" : "select")) return undefined;
   return COMMAND_OF_KEY[event.shiftKey && isArrow ? `Shift+${event.key}` : event.key];
 }

@@ -4,6 +4,7 @@ import { followGestures } from "./gestures.js";
 import { Picture } from "./picture.js";
 
 const LEVELS_PER_PIXEL = 0.5; // of dragging
+const WRITABLE = "select, textarea, input:not([type=radio], [type=checkbox], [type=number])"; // letters are for them
 
 /* The number of columns in which so many pictures like `image` are largest. */
 function columnsOf(count, { clientWidth, clientHeight }, { naturalWidth, naturalHeight }) {
@@ -71,7 +72,7 @@ class MediaZone extends HTMLElement {
   }
 
   openByKey(event) {
-    const isBusy = document.querySelector("dialog[open]") || event.target.closest("input:not([type=radio]), select, textarea");
+    const isBusy = document.querySelector("dialog[open]") || event.target.closest(WRITABLE);
     if (event.key !== "z" || isBusy || event.ctrlKey || event.metaKey || event.altKey || !this.isConnected) return;
     event.preventDefault();
     this.open(this.active);
