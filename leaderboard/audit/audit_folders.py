@@ -16,18 +16,13 @@ from medtasks.scoring.amended import samples_as_scored
 
 from ..intake.collect import Progress, collect, find_everything
 from ..schema.board import Refused
-from ..verify.gold_verdicts import GoldVerdicts
 from ..verify.scored_run import RunStore, ScoredRun
 from .answered_questions import AnsweredRun
 from .audit_report import AuditReport, audit_runs
 
 
-def audit_folders(
-    paths: Sequence[Path],
-    verdicts: GoldVerdicts | None = None,
-    progress: Progress = lambda _, __: None,
-) -> AuditReport:
-    """The audit of all runs in ``paths``, with people's ``verdicts``.
+def audit_folders(paths: Sequence[Path], progress: Progress = lambda _, __: None) -> AuditReport:
+    """The audit of all runs in ``paths``.
 
     Raises:
         UsageError: there is no run.
@@ -38,8 +33,7 @@ def audit_folders(
         raise _nothing_to_audit(paths, refused)
     folder_of_digest = {run.content: run.directory for run in find_everything(paths).runs}
     answered = [answered_run(run, folder_of_digest[run.digest]) for run in runs]
-    report = audit_runs(answered, verdicts)
-    return report.with_notes(_refusals(refused))
+    return audit_runs(answered).with_notes(_refusals(refused))
 
 
 def _nothing_to_audit(paths: Sequence[Path], refused: Sequence[Refused]) -> UsageError:

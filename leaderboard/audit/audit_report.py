@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from medtasks.catalog.registry import get_benchmark
 
@@ -108,13 +108,21 @@ class BenchmarkAudit:
 class AuditReport:
     """The doubtful questions of all benchmarks, the most doubtful first.
 
-    ``notes`` are what was left out of the audit.
+    ``notes`` are what was left out of the audit, and how people's verdicts agree.
     """
 
     benchmarks: tuple[BenchmarkAudit, ...]
     questions: tuple[DoubtfulQuestion, ...]
     notes: tuple[str, ...] = ()
-    verdicts: GoldVerdicts = field(default_factory=GoldVerdicts)
+
+    def with_verdicts(self, verdicts: GoldVerdicts) -> AuditReport:
+        """The report with what people said of gold answers."""
+        questions = []
+        for question in self.questions:
+            verdict = verdicts.of(question.task, question.sample_id)
+            questions.append(replace(question, verdict=verdict))
+        judged = replace(self, questions=tuple(questions))
+        return judged.with_notes(verdicts.notes(questions))
 
     def with_notes(self, notes: Iterable[str]) -> AuditReport:
         """The report with further notes."""
@@ -130,12 +138,9 @@ class AuditReport:
 
 
 def audit_runs(
-    runs: Sequence[AnsweredRun],
-    verdicts: GoldVerdicts | None = None,
-    progress: Callable[[int, int], None] = lambda _, __: None,
+    runs: Sequence[AnsweredRun], progress: Callable[[int, int], None] = lambda _, __: None
 ) -> AuditReport:
-    """The audit of the questions that the runs were asked, with people's ``verdicts``."""
-    verdicts = verdicts or GoldVerdicts()
+    """The audit of the questions that the runs were asked."""
     answered = answered_questions(runs, progress)
     by_benchmark: dict[str, list[AuditedQuestion]] = defaultdict(list)
     for question in answered.questions:
@@ -148,15 +153,12 @@ def audit_runs(
         audits.append(_benchmark_audit(benchmark, questions, signs))
         for place, own_signs in signs.signs.items():
             question = questions[place]
-            doubtful.append(
-                _doubtful_question(question, place, own_signs, signs, answered.models, verdicts)
-            )
+            doubtful.append(_doubtful_question(question, place, own_signs, signs, answered.models))
     notes = list(answered.notes)
     if answered.baselines:
         notes.append(f"baselines do not vote: {', '.join(answered.baselines)}")
-    notes += verdicts.notes(doubtful)
     ordered = sorted(doubtful, key=_place_in_list)
-    return AuditReport(tuple(audits), tuple(ordered), tuple(notes), verdicts)
+    return AuditReport(tuple(audits), tuple(ordered), tuple(notes))
 
 
 def _hashes_of(benchmark: str, runs: Sequence[AnsweredRun]) -> Mapping[str, str]:
@@ -205,7 +207,6 @@ def _doubtful_question(
     own_signs: Sequence[Sign],
     signs: VoteSigns,
     names: Mapping[str, str],
-    verdicts: GoldVerdicts,
 ) -> DoubtfulQuestion:
     closed = question.closed
     options: dict[str, str] = {}
@@ -232,7 +233,6 @@ def _doubtful_question(
         signs=tuple(sorted(own_signs, key=lambda sign: order.index(sign.kind))),
         votes=_labels(question, question.chosen, names),
         blind_votes=_labels(question, question.chosen_blind, names),
-        verdict=verdicts.of(question.task, question.sample_id),
     )
 
 

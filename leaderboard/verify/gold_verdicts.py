@@ -12,7 +12,13 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted
 from medtasks.data.csv_rows import read_csv_rows
-from medtasks.judge.rating_file import GOLD, GOLD_CHOICES, is_rating_file, read_ratings
+from medtasks.judge.rating_file import (
+    GOLD,
+    GOLD_CHOICES,
+    is_rating_file,
+    ratings_beside,
+    read_ratings,
+)
 
 WRONG = "wrong"
 CANNOT_TELL = "cannot tell"
@@ -124,6 +130,18 @@ def read_verdicts(path: Path) -> GoldVerdicts:
             said = CANNOT_TELL if choice is None else str(choice)
             by_question[rating.task, rating.sample_id][file.plan.rater] = said
     return _verdicts(by_question)
+
+
+def verdicts_beside(results: Path) -> GoldVerdicts:
+    """The verdicts in the folder of ratings beside the runs in ``results``; none without one.
+
+    Raises:
+        DataError: a file cannot be read; names file, line and field.
+    """
+    folder = ratings_beside(results)
+    if not any((folder / GOLD).glob("*.jsonl")):
+        return GoldVerdicts()
+    return read_verdicts(folder)
 
 
 def _from_csv(path: Path) -> GoldVerdicts:

@@ -25,7 +25,7 @@ def audit_page(library: Library, environment: Environment, parameters: Mapping[s
     Raises:
         UsageError: there is no such sign.
     """
-    report = library.audit
+    report = library.audit.with_verdicts(library.gold_verdicts)
     kind = _chosen_kind(parameters.get("sign", ""))
     questions = _with_sign(report, kind)
     pages = max(1, -(-len(questions) // PER_PAGE))
@@ -37,6 +37,7 @@ def audit_page(library: Library, environment: Environment, parameters: Mapping[s
         report=report,
         questions=questions[first : first + PER_PAGE],
         total=len(questions),
+        people=any(question.verdict is not None for question in report.questions),
         kind=kind,
         kinds=_kind_choices(report),
         titles=SIGN_TITLES,

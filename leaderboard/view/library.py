@@ -27,6 +27,7 @@ from ..schema.board import Board
 from ..schema.numbers import shown_name
 from ..schema.plot_data import FORMATS
 from ..site.run_samples import runs_on_board, samples_of
+from ..verify.gold_verdicts import GoldVerdicts, verdicts_beside
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 from ..written_site import site_files
 from .parquet import SampleTable, SampleTables
@@ -68,13 +69,15 @@ class ViewedRun:
 class Library:
     """The result directories at one moment; later changes need a new one.
 
-    ``files`` make the files of the site by path when they are asked for.
+    ``files`` make the files of the site by path when they are asked for. ``results`` is the first
+    of the paths that were read.
     """
 
     board: Board
     runs: tuple[ViewedRun, ...]
     files: dict[str, Callable[[], bytes]]
     samples: SampleTables = field(default_factory=SampleTables, repr=False)
+    results: Path | None = None
 
     @cached_property
     def runs_of(self) -> dict[str, dict[ViewedRun, list[str]]]:
@@ -99,6 +102,11 @@ class Library:
     def audit(self) -> AuditReport:
         """The questions whose gold answer deserves a second look; made when a page first asks."""
         return audit_runs([answered_run(run.scored, run.folder) for run in self.runs])
+
+    @property
+    def gold_verdicts(self) -> GoldVerdicts:
+        """What people said of gold answers by now: the ratings beside the first results."""
+        return GoldVerdicts() if self.results is None else verdicts_beside(self.results)
 
     @property
     def tasks(self) -> list[str]:
@@ -144,7 +152,8 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
     folders = runs_on_board(board, paths)
     store = RunStore(cache_root() / "scores")
     files = site_files(board, links, samples_of(board, folders, store), served=True)
-    return Library(board, _viewed_runs(board, folders, store), {**files, **figures})
+    runs = _viewed_runs(board, folders, store)
+    return Library(board, runs, {**files, **figures}, results=next(iter(paths), None))
 
 
 def _viewed_runs(

@@ -61,7 +61,9 @@ def audit(
 
     found_by_people = None if verdicts is None else read_verdicts(verdicts)
     with progress("auditing") as bar:
-        report = audit_folders(results, found_by_people, bar)
+        report = audit_folders(results, bar)
+    if found_by_people is not None:
+        report = report.with_verdicts(found_by_people)
     if csv_file is not None:
         with replaced(csv_file) as partial:
             partial.write_bytes(question_csv(report).encode("utf-8", "replace"))

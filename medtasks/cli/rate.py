@@ -22,8 +22,6 @@ from medtasks.core.text import counted
 if TYPE_CHECKING:
     from medtasks.leaderboard.rate.session import RatingSession
 
-FOLDER = "ratings"
-
 app = typer.Typer()
 
 
@@ -73,7 +71,7 @@ def rate(
     Example:
         medtasks rate results --rubric kvasir_aspects --rater ann
     """
-    from medtasks.judge.rating_file import GOLD
+    from medtasks.judge.rating_file import GOLD, ratings_beside
     from medtasks.leaderboard.rate.opening import answers_to_rate, questions_to_rate
     from medtasks.leaderboard.rate.options import RatingOptions
 
@@ -85,7 +83,7 @@ def rate(
     options = RatingOptions(
         rubric=rubric or GOLD,
         rater=rater,
-        folder=ratings or _default_folder(results[0]),
+        folder=ratings or ratings_beside(results[0]),
         sample=sample,
         seed=seed,
         overlap=overlap,
@@ -130,12 +128,3 @@ def _describe(session: RatingSession, path: Path) -> None:
         write("  the last line of the file was cut off and is removed: its answer is asked again")
     if progress.rated:
         write(f"  {progress.rated:,} are rated: continues with the others")
-
-
-def _default_folder(results: Path) -> Path:
-    """The folder of ratings beside the runs of the first results."""
-    from medtasks.runs.find import SUFFIX
-
-    folder = results.resolve()
-    is_run = folder.name.endswith(SUFFIX) or (folder / "manifest.json").is_file()
-    return (folder.parent if is_run else folder) / FOLDER

@@ -19,6 +19,7 @@ from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
 from medtasks.core.schema import Frozen, first_problem, shown
 from medtasks.core.strict_json import model_from_json
+from medtasks.runs.find import SUFFIX as RUN_SUFFIX
 
 FORMAT = 1
 """The version of the format of rating files."""
@@ -26,6 +27,8 @@ GOLD = "gold"
 """In place of a rubric: the questions themselves were rated."""
 GOLD_CHOICES = ("right", "wrong", "ambiguous")
 """What a person can say of a question's gold answer."""
+FOLDER = "ratings"
+"""The name of the folder of ratings beside runs."""
 SUFFIX = ".jsonl"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TEXT_LIMIT = 10_000
@@ -187,6 +190,13 @@ def rating_path(folder: Path, rubric: str, rater: str) -> Path:
                 "`_` and `-`; give another."
             )
     return folder / rubric / f"{rater}{SUFFIX}"
+
+
+def ratings_beside(results: Path) -> Path:
+    """The folder of ratings beside the runs in ``results``, a run's directory or one of several."""
+    folder = results.resolve()
+    is_run = folder.name.endswith(RUN_SUFFIX) or (folder / "manifest.json").is_file()
+    return (folder.parent if is_run else folder) / FOLDER
 
 
 def rating_files(path: Path, rubric: str) -> list[Path]:

@@ -91,7 +91,10 @@ def audit(runs: AnyRuns, *, verdicts: str | Path | None = None) -> Audit:
     """
     found_by_people = None if verdicts is None else read_verdicts(Path(verdicts))
     answered = [_answered(run) for run in opened_runs(runs)]
-    return Audit(audit_runs(answered, found_by_people))
+    report = audit_runs(answered)
+    if found_by_people is not None:
+        report = report.with_verdicts(found_by_people)
+    return Audit(report)
 
 
 def _answered(run: Run) -> AnsweredRun:

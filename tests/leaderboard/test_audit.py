@@ -12,12 +12,16 @@ from medtasks.leaderboard.audit.audit_folders import audit_folders
 from medtasks.leaderboard.audit.audit_report import AuditReport
 from medtasks.leaderboard.audit.question_file import question_csv, withheld_notes
 from medtasks.leaderboard.audit.signs import SignKind
+from medtasks.leaderboard.rate.opening import questions_to_rate
+from medtasks.leaderboard.rate.options import RatingOptions
+from medtasks.leaderboard.verify.gold_verdicts import verdicts_beside
 from planted_golds import Planted, models, planted_in, write_voters
 from typer.testing import CliRunner
 from view_server import serving
 
 import medtasks
 from medtasks.cli.app import app
+from medtasks.judge.rating_file import GOLD
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +110,32 @@ def test_the_page_of_a_view_links_to_media_and_answers(results: Path, report: Au
         assert first.sample_id in sample.text
         assert server.ask("audit.html?sign=outvoted&page=9").status == 200
         assert server.ask("audit.html?sign=nonsense").status == 404
+
+
+def test_what_raters_said_is_read_from_their_files(
+    results: Path, report: AuditReport, planted: Planted, tmp_path: Path
+) -> None:
+    """The list as a file, two raters, and the list again with what they said."""
+    file = tmp_path / "audit.csv"
+    file.write_text(question_csv(report), encoding="utf-8")
+    for rater, said in (("ann", "wrong"), ("ben", "right")):
+        options = RatingOptions(GOLD, rater, results / "ratings")
+        with questions_to_rate([results], file, options) as session:
+            assert session.total == len(report.questions)
+            for position, answer in enumerate(session.plan.answers, start=1):
+                is_planted = (answer.task, answer.sample_id) in planted
+                session.rate(position, {"do": "save", "aspect-0": "wrong" if is_planted else said})
+    verdicts = verdicts_beside(results)
+    assert verdicts.found("wrong") == planted.keys() & set(verdicts.by_question)
+    judged = report.with_verdicts(verdicts)
+    for question in judged.questions:
+        is_planted = (question.task, question.sample_id) in planted
+        assert str(question.verdict) == ("wrong 2" if is_planted else "wrong 1, right 1")
+    others = sum((name.task, name.sample_id) not in planted for name in report.questions)
+    expected = f"raters differ on {others} of {len(report.questions)} questions rated twice"
+    assert expected in judged.notes
+    with serving([results]) as server:
+        assert "wrong 2" in server.ask("audit.html").text
 
 
 def test_baselines_do_not_vote_and_two_models_are_too_few(tmp_path: Path) -> None:
