@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from medtasks.benchmarks.variants import question_of
 from medtasks.catalog.spec import load_spec
 from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.text import first_names
 from medtasks.runs.samples import Sample
 
 from ..board.models import distinct_names, model_facts
@@ -106,8 +107,9 @@ def answered_questions(
     for number, task in enumerate(tasks):
         progress(number, len(tasks))
         asked = [run for run in voters if task in run.scored.verification]
+        counted_runs = reader.counted_runs(task, asked)
         documents_only = [run for run in baselines if task in run.scored.verification]
-        reader.read(task, _newest(asked, task), documents_only)
+        reader.read(task, counted_runs or documents_only[:1], votes=bool(counted_runs))
     progress(len(tasks), len(tasks))
     questions = sorted(
         reader.questions.values(),
@@ -145,17 +147,6 @@ def _plain_first(task: str) -> tuple[bool, str]:
     return load_spec(task).metadata.varied is not None, task
 
 
-def _newest(runs: Iterable[AnsweredRun], task: str) -> list[AnsweredRun]:
-    """The newest run of each model with media, and the newest one without; verified runs first."""
-    newest: dict[tuple[str, bool], AnsweredRun] = {}
-    for run in runs:  # oldest first
-        if run.scored.verification[task].outcome != "refused":
-            newest[run.scored.model, is_blind(run, task)] = run
-    return sorted(
-        newest.values(), key=lambda run: run.scored.verification[task].outcome != "verified"
-    )
-
-
 def is_blind(run: AnsweredRun, task: str) -> bool:
     """Whether the run was asked the task without its media."""
     return bool(run.scored.manifest.tasks[task].blind)
@@ -167,25 +158,50 @@ class _QuestionReader:
     def __init__(self) -> None:
         self.questions: dict[tuple[str, str, str], AuditedQuestion] = {}
         """By benchmark, id and content."""
+        self._left_out: dict[tuple[str, str], list[str]] = {}
+        """Tasks that were left out, by the run's directory and the reason."""
         self._other_documents: Counter[tuple[str, str]] = Counter()
         """Answers that were left out, by task and run."""
 
-    def read(
-        self, task: str, runs: Sequence[AnsweredRun], documents_only: Sequence[AnsweredRun]
-    ) -> None:
-        """Add the questions of a task, and the votes of its ``runs``."""
+    def counted_runs(self, task: str, runs: Iterable[AnsweredRun]) -> list[AnsweredRun]:
+        """The newest run of each model with media, and the newest one without; verified ones first.
+
+        Args:
+            task: the name of the task.
+            runs: those with the task, oldest first.
+        """
+        newest: dict[tuple[str, bool], AnsweredRun] = {}
+        for run in runs:
+            verification = run.scored.verification[task]
+            if verification.outcome == "refused":
+                self._leave_out(run, task, verification.reason)
+            elif verification.stripped:
+                self._leave_out(run, task, "prompts and responses were removed")
+            else:
+                key = (run.scored.model, is_blind(run, task))
+                if key in newest:
+                    self._leave_out(newest[key], task, "a newer run of the model counts")
+                newest[key] = run
+        return sorted(
+            newest.values(), key=lambda run: run.scored.verification[task].outcome != "verified"
+        )
+
+    def _leave_out(self, run: AnsweredRun, task: str, reason: str) -> None:
+        """Note that a task of a run does not count."""
+        place = (run.scored.public.folder, reason.rstrip("."))
+        self._left_out.setdefault(place, []).append(task)
+
+    def read(self, task: str, runs: Sequence[AnsweredRun], *, votes: bool) -> None:
+        """Add the questions of a task and, with ``votes``, the answers of its ``runs``."""
         content_of_sample: dict[str, tuple[str, str, str]] = {}
-        has_closed = True
-        for number, run in enumerate([*runs, *documents_only]):
-            if not has_closed:
-                return  # nothing to vote on
-            votes = number < len(runs)
+        for run in runs:
             for sample in run.samples(task):
                 self._add(sample, run, content_of_sample, votes=votes)
             keys = content_of_sample.values()
             has_closed = any(self.questions[key].closed is not None for key in keys)
-            if documents_only and not runs:
-                return
+            has_all = len(content_of_sample) >= run.scored.manifest.tasks[task].asked
+            if has_all and not has_closed:
+                return  # nothing to vote on
 
     def _add(
         self,
@@ -214,6 +230,8 @@ class _QuestionReader:
 
     def notes(self) -> Iterator[str]:
         """What was left out."""
+        for (folder, reason), tasks in sorted(self._left_out.items()):
+            yield f"{folder}: {first_names(tasks)} left out ({reason})"
         for (task, folder), count in sorted(self._other_documents.items()):
             yield (
                 f"{folder}: {count:,} answers of {task} left out, because it was asked other "

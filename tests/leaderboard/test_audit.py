@@ -226,3 +226,14 @@ def test_the_audit_in_python_is_that_of_the_command(results: Path, report: Audit
     assert [(question.task, question.sample_id) for question in audit.questions] == names
     assert report.questions[0].sample_id in audit._repr_html_()
     assert audit.csv() == question_csv(report)
+
+
+def test_an_older_run_of_a_model_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    voters = models(3)
+    write_runs(tmp_path / "old", voters, ["med_cmr_mcq_su"], judged=False)
+    newest = "2026-11-05T00:00:00+00:00"
+    write_runs(tmp_path / "new", voters[:1], ["med_cmr_mcq_su"], judged=False, created=newest)
+    report = audit_folders([tmp_path])
+    (note,) = report.notes
+    assert note.endswith("med_cmr_mcq_su left out (a newer run of the model counts)")
+    assert len(report.benchmarks[0].models) == 3
