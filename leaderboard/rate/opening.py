@@ -53,7 +53,8 @@ def answers_to_rate(paths: Sequence[Path], options: RatingOptions) -> Iterator[R
         options.require_same(writer.plan, rating_hash(rubric))
         if options.sample is not None and options.sample > writer.plan.samples[-1]:
             _extend(writer, population(), options.sample, options.path)
-        samples = runs.samples_of(writer.plan.answers, options.path)
+        with progress("reading the drawn answers"):
+            samples = runs.samples_of(writer.plan.answers, options.path)
 
         def asked(answer: DrawnAnswer) -> Asked:
             manifest = runs.by_identity[answer.run].manifest

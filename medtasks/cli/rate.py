@@ -98,6 +98,10 @@ def rate(
         _serve(session, port, open_browser=not no_browser)
         progress = session.progress()
         write(f"{progress.rated:,} of {progress.total:,} rated: {options.path}")
+        if questions is None and not progress.open:
+            write(f"next: medtasks score RUN --human {options.folder}")
+        elif not progress.open:
+            write(f"next: medtasks audit RESULTS --verdicts {options.folder}")
     sys.stdout.flush()
     end_process(0)  # without waiting for a thread that still reads
 

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import MODELS, edit_json, write_run_of
+from invented_runs import MODELS, answered, edit_json, write_run_of
+from medtasks.leaderboard.rate.asked import asked_answer
 from rate_server import RATED_MODELS, RUBRIC, TASKS, RateServer, options, rating, write_judged_runs
 
+from medtasks.catalog.rubric import Aspect
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.cli.rate import rate
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
@@ -383,3 +386,15 @@ def test_questions_that_are_listed_later_are_added(results: Path, tmp_path: Path
     assert [made.scores[GOLD] for made in file.ratings.values()] == ["wrong", "right"]
     assert file.rated_in_stratum() == [1, 1]
     assert [stratum.task for stratum in file.plan.strata] == [TASKS[1], TASKS[0]]
+
+
+def test_a_scale_with_too_many_scores_for_keys_has_a_field() -> None:
+    manifest, samples = answered(MODELS[1], TASKS[:1], limit=1)
+    (sample,) = samples[TASKS[0]]
+    scales = (Aspect(name="long", maximum=100), Aspect(name="short", minimum=1, maximum=5))
+    rubric = load_rubric("med_cmr_open").model_copy(update={"aspects": scales, "cap": None})
+    long, short = asked_answer(sample, manifest, rubric).aspects
+    assert (long.choices, long.minimum, long.maximum) == ((), 0, 100)
+    assert [choice.key for choice in short.choices] == ["1", "2", "3", "4", "5"]
+    assert [long.score_of(text) for text in ("77", "101", "7.5", "x")] == [77, None, None, None]
+    assert [short.score_of(text) for text in ("0", "5")] == [None, 5]
