@@ -83,6 +83,19 @@ def test_two_strata_worked_by_hand() -> None:
     assert observed_variance(made) == pytest.approx(6 / 5 * squares / 36, abs=1e-15)
 
 
+def test_the_example_of_the_page_has_these_numbers() -> None:
+    """700 answers accepted and 300 rejected, of which people accept 56 of 70 and 6 of 30."""
+    judged = np.repeat([1.0, 0.0], [700, 300])
+    human = np.full(1000, NONE)
+    human[:70] = np.repeat([1, 0], [56, 14])
+    human[700:730] = np.repeat([1, 0], [6, 24])
+    mean = corrected_mean(answers(judged, human, strata=(judged == 1).astype(np.int64)))
+    low, high = corrected_interval(mean)
+    page = (SCRIPT.parents[1] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    assert f"0.3 · 6/30 = {mean.value:.2f}, with the 95 % interval\n[{low:.3f}, {high:.3f}]" in page
+    assert f"The 100 labels are worth {mean.worth:.0f}:" in page
+
+
 def test_the_estimate_of_every_possible_sample_averages_to_the_truth() -> None:
     """Two of each stratum, and a judge who tells its answers apart, so that λ matters little."""
     truth = np.array([1.0, 0.0, 1.0, 0.2, 0.4, 0.9, 0.0])
