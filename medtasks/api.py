@@ -49,9 +49,18 @@ from medtasks.catalog.rubric import Aspect, Rubric
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.data.release import Release
 from medtasks.data.sources import read_jsonl
-from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
+from medtasks.metrics.base import (
+    MeanMetric,
+    Metric,
+    MetricUnavailableError,
+    package_version,
+    sign,
+)
 from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
+from medtasks.metrics.learned.checkpoints import Checkpoint, find_checkpoint
+from medtasks.metrics.learned.learned_metric import LearnedMetric
+from medtasks.metrics.learned.pair_statistics import Pair, PairStatistics
 from medtasks.metrics.stream_values import round_values
 
 __all__ = [
@@ -63,6 +72,7 @@ __all__ = [
     "Benchmark",
     "BoardLayout",
     "Case",
+    "Checkpoint",
     "Column",
     "DataError",
     "DataSource",
@@ -74,6 +84,7 @@ __all__ = [
     "Item",
     "Joined",
     "LayoutTable",
+    "LearnedMetric",
     "MeanMetric",
     "MediaError",
     "MedtasksError",
@@ -81,6 +92,8 @@ __all__ = [
     "MetricFacts",
     "MetricUnavailableError",
     "OptionLetterFilter",
+    "Pair",
+    "PairStatistics",
     "Plot",
     "Plugin",
     "PrepareCommand",
@@ -109,8 +122,10 @@ __all__ = [
     "doc_to_text",
     "doc_to_visual",
     "error_columns",
+    "find_checkpoint",
     "kinds_of_error",
     "option_status",
+    "package_version",
     "pending_value",
     "read_jsonl",
     "round_items",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.findings import Severity
 from medtasks.core.text import counted, first_names
-from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.registry import learned_metric
 from medtasks.runs.samples import Sample, lacks_texts
 from medtasks.scoring.learned_scores import with_learned_metrics
 from medtasks.scoring.run_record import Difference
@@ -21,6 +22,16 @@ from .submission_findings import SubmissionFinding, problem
 
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
+
+
+class LearnedDifference(NamedTuple):
+    """A value of a learned metric in the field ``scores`` or ``statistics``, and what it is
+    here.
+    """
+
+    field: str
+    observed: str
+    computed: str
 
 
 def check_scores(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
@@ -125,13 +136,13 @@ def _differing_learned_scores(run: Submission) -> Iterator[SubmissionFinding]:
     """The learned metrics of the run's responses, computed again and compared."""
     for task in run.scored.verification:
         spec, samples = load_spec(task), run.samples[task]
-        if not spec.metadata.learned or lacks_texts(samples):
+        if not spec.learned or lacks_texts(samples):
             continue
         problems: list[str] = []
         again = with_learned_metrics(spec, samples, problems)
         for text in problems:
             yield problem("LB107", task, text.rstrip("."))
-        for metric in spec.metadata.learned:
+        for metric in spec.learned:
             yield from _learned_metric(run, task, metric, again)
 
 
@@ -142,25 +153,38 @@ def _learned_metric(
     samples, file = run.samples[task], f"samples/{task}.jsonl"
     submitted = [sample.scores.get(metric) for sample in samples]
     count = sum(score is not None for score in submitted)
-    if count and LEARNED[metric].unavailable() is not None:
+    if count and learned_metric(metric).unavailable() is not None:
         observed = f"{counted(count, 'sample')} with a score that cannot be computed here"
         yield run.problem(
             "LB107", task, observed, f"scores.{metric}", file, expected="what it needs"
         )
         return
-    pairs = zip(samples, again, strict=True)
-    for line, (sample, rescored) in enumerate(pairs, start=1):
-        score, computed = sample.scores.get(metric), rescored.scores.get(metric)
-        if score is None or computed is None:
-            continue
-        if abs(score - computed) > _TOLERANCE:
+    for line, (sample, rescored) in enumerate(zip(samples, again, strict=True), start=1):
+        difference = _learned_difference(sample, rescored, metric)
+        if difference is not None:
+            field, observed, computed = difference
             yield run.problem(
                 "LB106",
                 f"{task}: {sample.sample_id}",
-                f"{score:g}",
-                f"scores.{metric}",
+                observed,
+                f"{field}.{metric}",
                 file,
-                expected=f"{computed:g} as computed here",
+                expected=f"{computed} as computed here",
                 line=line,
             )
             return
+
+
+def _learned_difference(sample: Sample, rescored: Sample, metric: str) -> LearnedDifference | None:
+    """The first value of the metric that differs; None if what both samples have is equal."""
+    score, computed = sample.scores.get(metric), rescored.scores.get(metric)
+    if score is not None and computed is not None and abs(score - computed) > _TOLERANCE:
+        return LearnedDifference("scores", f"{score:g}", f"{computed:g}")
+    submitted = sample.statistics.get(metric, ())
+    again = rescored.statistics.get(metric, ())
+    if len(submitted) != len(again):  # one of them was not computed
+        return None
+    for number, computed_number in zip(submitted, again, strict=True):
+        if abs(number - computed_number) > _TOLERANCE:
+            return LearnedDifference("statistics", f"{number:g}", f"{computed_number:g}")
+    return None

@@ -67,7 +67,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
     for leaf in leaf_tasks(task):
         spec = load_spec(leaf)
         names.extend(spec.scores)
-        names.extend(spec.metadata.learned)
+        names.extend(spec.learned)
         for rubric in spec.metadata.rubrics:
             names.extend(load_rubric(rubric).metrics)
         names.extend(kind.name for kind in spec.metadata.errors)

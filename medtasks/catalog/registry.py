@@ -220,6 +220,18 @@ def package_metrics() -> Mapping[str, tuple[Metric, str]]:
     return {metric.name: (metric, package.known_as) for metric, package in _parts("metrics")}
 
 
+@once
+def added_metrics(task: str) -> tuple[str, ...]:
+    """The learned metrics of packages that score ``task`` although its file does not name them
+    (`medtasks.metrics.learned.learned_metric.LearnedMetric.tasks`).
+    """
+    names: list[str] = []
+    for name, (metric, _) in package_metrics().items():
+        if task in getattr(metric, "tasks", ()):
+            names.append(name)
+    return tuple(names)
+
+
 def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
     """Refuse a plug-in with a part whose name another package has, or may not be its own."""
     packages = task_packages()

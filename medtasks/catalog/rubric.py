@@ -116,6 +116,7 @@ class Rubric(Frozen):
             equally, or ``occurrences``, which counts an aspect as often as the sample's list names
             it.
         benchmarks: those whose tasks may be judged with this rubric although they do not name it.
+        tasks: single tasks for which the same holds.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Rubric(Frozen):
     aggregation: Literal["weighted_total", "mean_of_maximum", "per_aspect"]
     cap: Cap | None = None
     benchmarks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     metrics: Annotated[dict[str, str], Field(min_length=1)]
 
     @property
@@ -180,10 +182,11 @@ def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
     """First 16 hex digits of the SHA-256 over everything that determines prompts, verdicts and
     totals.
 
-    Covers the content of the YAML, except names of metrics and benchmarks, and the template with
-    all it includes: ``template`` is the hash of that, by default of the template installed here.
+    Covers the content of the YAML, except names of metrics, benchmarks and tasks, and the template
+    with all it includes: ``template`` is the hash of that, by default of the template installed
+    here.
     """
-    content = rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"})
+    content = rubric.model_dump(mode="json", exclude={"metrics", "benchmarks", "tasks"})
     template_content = template_hash(rubric.template) if template is None else template
     return short_hash(
         json.dumps([FORMAT, content, template_content], sort_keys=True, ensure_ascii=False)

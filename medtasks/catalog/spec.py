@@ -17,6 +17,7 @@ from medtasks.catalog.key_types import FunctionName
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import (
     FilterInfo,
+    added_metrics,
     code_left_out,
     filter_name,
     get_benchmark,
@@ -78,6 +79,13 @@ class TaskSpec(BaseModel, frozen=True):
         """``metrics``, and those that only whole items of the task have."""
         order = ORDER_METRICS if self.metadata.options is not None else ()
         return (*self.metrics, *order, *prompt_metrics(len(self.metadata.prompts)))
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The learned metrics: those that the file names, then those that packages add."""
+        if self.kind == "group":
+            return self.metadata.learned
+        return tuple(dict.fromkeys((*self.metadata.learned, *added_metrics(self.name))))
 
     @property
     def templates(self) -> tuple[str, ...]:

@@ -103,12 +103,8 @@ class Settings:
     """Directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)."""
     judge: str = ""
     """The judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`), if any."""
-    bertscore_model: str = ""
-    """Checkpoint of BERTScore (``MEDTASKS_BERTSCORE_MODEL``); empty for the metric's own."""
     bertscore_layer: int | None = None
     """Layer that BERTScore compares (``MEDTASKS_BERTSCORE_LAYER``); None for the metric's own."""
-    bleurt_model: str = ""
-    """Checkpoint of BLEURT (``MEDTASKS_BLEURT_MODEL``); empty for the metric's own."""
     rank: int = 0
     """Number of this process among those of the command (``RANK``, set by launchers)."""
     processes: int = 1
@@ -135,9 +131,7 @@ _VARIABLES = (
     "MEDTASKS_TEMPLATES",
     "MEDTASKS_BENCHMARKS",
     "MEDTASKS_JUDGE",
-    "MEDTASKS_BERTSCORE_MODEL",
     "MEDTASKS_BERTSCORE_LAYER",
-    "MEDTASKS_BLEURT_MODEL",
     "RANK",
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",
@@ -155,6 +149,13 @@ def current_settings() -> Settings:
     if changed is not None:
         return changed
     return _settings_of(*(os.environ.get(name, "").strip() for name in _VARIABLES))
+
+
+def named_checkpoint(variable: str) -> str:
+    """The checkpoint that an environment variable names for a learned metric; empty if none. The
+    variables of packages have any names, so these are no fields of `Settings`.
+    """
+    return os.environ.get(variable, "").strip()
 
 
 @contextmanager
@@ -186,9 +187,7 @@ def _settings_of(*values: str) -> Settings:
         templates=_directory(environment["MEDTASKS_TEMPLATES"]),
         benchmarks=_directories(environment["MEDTASKS_BENCHMARKS"]),
         judge=environment["MEDTASKS_JUDGE"],
-        bertscore_model=environment["MEDTASKS_BERTSCORE_MODEL"],
         bertscore_layer=_count(environment, "MEDTASKS_BERTSCORE_LAYER"),
-        bleurt_model=environment["MEDTASKS_BLEURT_MODEL"],
         rank=int(environment["RANK"] or 0),
         processes=int(environment["WORLD_SIZE"] or 1),
         on_this_machine=int(environment["LOCAL_WORLD_SIZE"] or 1),

@@ -93,8 +93,8 @@ def _tasks_by_rubric(
 ) -> list[tuple[Rubric, tuple[str, ...]]]:
     """The rubrics to judge under, each with its tasks.
 
-    A requested rubric has the tasks that name it or whose benchmark it names. If none is
-    requested, the first rubric of each task is used.
+    A requested rubric has the tasks that name it, and those that it names itself or by their
+    benchmark. If none is requested, the first rubric of each task is used.
     """
     metadata = {task: load_spec(task).metadata for task in tasks}
     names = list(requested)
@@ -125,7 +125,11 @@ def _tasks_under(
     members = []
     for task, facts in metadata.items():
         if is_requested:
-            applies = rubric.name in facts.rubrics or facts.benchmark in rubric.benchmarks
+            applies = (
+                rubric.name in facts.rubrics
+                or task in rubric.tasks
+                or facts.benchmark in rubric.benchmarks
+            )
         else:
             applies = rubric.name in facts.rubrics[:1]
         if applies:

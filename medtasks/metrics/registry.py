@@ -7,7 +7,7 @@ A shared metric is an instance in the ``METRICS`` of a module in this folder.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -96,6 +96,27 @@ def registered_metric(name: str) -> Metric | None:
     """The metric of that name, unless a task file declares it; None if there is none."""
     brought = package_metrics().get(name)
     return _judged().get(name) if brought is None else brought[0]
+
+
+@once
+def learned_metrics() -> Mapping[str, LearnedMetric]:
+    """The learned metrics by name, ours first."""
+    metrics: dict[str, LearnedMetric] = {}
+    for name, (metric, _) in package_metrics().items():
+        if isinstance(metric, LearnedMetric):
+            metrics[name] = metric
+    return metrics
+
+
+def learned_metric(name: str) -> LearnedMetric:
+    """The learned metric of that name; raises `UsageError` if there is none."""
+    metrics = learned_metrics()
+    if name not in metrics:
+        raise UsageError(
+            f"{unknown('learned metric', name, metrics)}; correct `learned` in the task file, or "
+            "install the package that has it."
+        )
+    return metrics[name]
 
 
 def is_ours(name: str) -> bool:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import first_line
-from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.registry import learned_metric
 from medtasks.runs.samples import Sample
+
+
+class LearnedValue(NamedTuple):
+    """A learned metric of one sample: its statistics, None if the metric was not computed, and its
+    score, None if the sample alone has none.
+    """
+
+    statistics: tuple[float, ...] | None = None
+    score: float | None = None
 
 
 def with_learned_metrics(
@@ -17,51 +28,54 @@ def with_learned_metrics(
     """``samples`` with the task's learned metrics; one whose weights are missing has no statistics.
     If a model fails, a message is added to ``problems``.
     """
-    scores_by_metric: dict[str, list[float | None]] = {}
-    for metric in spec.metadata.learned:
+    values_by_metric: dict[str, list[LearnedValue]] = {}
+    for metric in spec.learned:
         try:
-            scores_by_metric[metric] = _learned_scores(metric, samples)
+            values_by_metric[metric] = _learned_values(metric, samples)
         except Exception as error:  # any model on any device: memory, drivers, weights
-            scores_by_metric[metric] = [None] * len(samples)
+            values_by_metric[metric] = [LearnedValue()] * len(samples)
             problems.append(
                 f"{spec.name}: {metric} could not be computed ({first_line(error)}); "
                 "`medtasks score` tries again."
             )
-    if not scores_by_metric:
+    if not values_by_metric:
         return list(samples)
     completed = []
     for number, sample in enumerate(samples):
         scores = dict(sample.scores)
         statistics = dict(sample.statistics)
-        for metric, learned_scores in scores_by_metric.items():
-            score = learned_scores[number]
-            scores[metric] = score
-            if score is not None:
-                statistics[metric] = (score, 1.0)
+        for metric, values in values_by_metric.items():
+            value = values[number]
+            scores[metric] = value.score
+            if value.statistics is not None:
+                statistics[metric] = value.statistics
         update = {"scores": scores, "statistics": statistics}
         completed.append(sample.model_copy(update=update))
     return completed
 
 
-def _learned_scores(metric: str, samples: Sequence[Sample]) -> list[float | None]:
-    """The metric's scores of the samples; None without a response, or without the weights."""
-    scores: list[float | None] = [None] * len(samples)
-    if LEARNED[metric].unavailable() is not None:
-        return scores
+def _learned_values(name: str, samples: Sequence[Sample]) -> list[LearnedValue]:
+    """The metric of the samples; nothing without a response, or without the weights."""
+    values = [LearnedValue()] * len(samples)
+    metric = learned_metric(name)
+    if metric.unavailable() is not None:
+        return values
     answered = []
     pairs = []
     for number, sample in enumerate(samples):
         if sample.status != FAILED:
             answered.append(number)
             pairs.append((sample.filtered, sample.target))
-    learned_scores = LEARNED[metric].scores(pairs).tolist()
-    for number, score in zip(answered, learned_scores, strict=True):
-        scores[number] = score
-    return scores
+    table = metric.table(tuple(pairs))
+    scores = metric.score(table).tolist()
+    for number, row, score in zip(answered, table.tolist(), scores, strict=True):
+        if not math.isnan(row[0]):
+            values[number] = LearnedValue(tuple(row), None if math.isnan(score) else score)
+    return values
 
 
 def has_models(spec: TaskSpec) -> bool:
     """Whether a model scores the task's samples: a score depends a little on the others in its
     batch.
     """
-    return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
+    return any(learned_metric(name).unavailable() is None for name in spec.learned)

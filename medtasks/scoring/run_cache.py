@@ -170,7 +170,7 @@ class RunStore(TableStore):
         benchmarks = {*miniature}
         for name, spec in load_specs().items():
             if spec.kind == "task" and name in tasks:
-                metrics |= {*spec.scores, *spec.metadata.learned}
+                metrics |= {*spec.scores, *spec.learned}
                 benchmarks.add(spec.metadata.benchmark)
         states = {}
         for name in metrics:

@@ -161,7 +161,7 @@ class SubmittedTask:
         self, scored: list[Sample], submitted: Sequence[Sample]
     ) -> list[Sample]:
         """The scored samples with the submitted values of metrics that are not computed here."""
-        learned = self.spec.metadata.learned
+        learned = self.spec.learned
         metrics = [*learned, *sorted(self._claimed - {*learned})]
         if not metrics:
             return scored
@@ -209,7 +209,7 @@ class SubmittedTask:
     def _note_claimed(self) -> None:
         """Note the metrics whose values are taken as submitted."""
         task = self.spec.name
-        learned = {*self.spec.metadata.learned}
+        learned = {*self.spec.learned}
         claimed_learned = ", ".join(sorted(self._claimed & learned))
         claimed_others = ", ".join(sorted(self._claimed - learned))
         if claimed_learned:
@@ -225,7 +225,7 @@ def _claimable_metrics(spec: TaskSpec) -> frozenset[str]:
     """The metrics that may be taken as submitted: learned ones, and those that cannot be computed
     here.
     """
-    claimable = {*spec.metadata.learned}
+    claimable = {*spec.learned}
     for metric in spec.metrics:
         if metric not in claimable and get_metric(metric).unavailable() is not None:
             claimable.add(metric)

@@ -15,7 +15,7 @@ from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.catalog.task_package import TaskPackage
 from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import Keys, shown, unknown
-from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.registry import learned_metrics
 from medtasks.validate.functions import is_metric
 from medtasks.validate.report import TaskReport
 from medtasks.validate.task_files import FileIndex
@@ -87,7 +87,7 @@ def _allowed_names(
     allowed = {
         "compare_with": _AllowedNames("task or group", paths),
         "rubrics": _AllowedNames("rubric", rubric_files()),
-        "learned": _AllowedNames("learned metric", LEARNED),
+        "learned": _AllowedNames("learned metric", learned_metrics()),
     }
     benchmark = all_benchmarks().get(file.metadata.benchmark)
     if benchmark is not None:

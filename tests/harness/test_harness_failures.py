@@ -27,6 +27,7 @@ from medtasks.core.errors import MedtasksError
 from medtasks.harness import run_tasks
 from medtasks.harness.evaluator import with_checks, wrapped
 from medtasks.harness.results import replace_numbers
+from medtasks.metrics.registry import learned_metric
 from medtasks.runs.unfinished import read_answers
 from medtasks.scoring.run_folder import read_run
 from medtasks.scoring.summary import format_score
@@ -287,15 +288,14 @@ def test_a_failed_round_of_stage_wise_probing_fails_the_sample_alone(tmp_path: P
 def test_a_metric_that_breaks_costs_neither_answers_nor_other_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from medtasks.metrics.learned import LEARNED
-
     def out_of_memory(_: Any) -> Any:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     task = "kvasir_vqa_x1_level1"
     name = load_spec(task).metadata.learned[0]
-    monkeypatch.setattr(LEARNED[name], "unavailable", lambda: None)
-    monkeypatch.setattr(LEARNED[name], "scores", out_of_memory)
+    metric = learned_metric(name)
+    monkeypatch.setattr(metric, "unavailable", lambda: None)
+    monkeypatch.setattr(metric, "table", out_of_memory)
     run = evaluate(Backend(target), [task], tmp_path)
 
     assert run.scores[task]["metrics"]["exact_match"]["value"] == 1.0

@@ -7,14 +7,9 @@ transformers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from medtasks.metrics.learned.bertscore import BertScore
 from medtasks.metrics.learned.bleurt import Bleurt
 from medtasks.metrics.learned.learned_metric import LearnedMetric
 
 METRICS: tuple[LearnedMetric, ...] = (BertScore(), Bleurt())
-LEARNED: Mapping[str, LearnedMetric] = {metric.name: metric for metric in METRICS}
-"""The learned metrics by name, with the models of the scripts behind table 6 of arXiv
-2506.09958.
-"""
+"""Our learned metrics, with the models of the scripts behind table 6 of arXiv 2506.09958."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from medtasks.core.errors import UsageError
@@ -11,8 +12,12 @@ from medtasks.core.settings import current_settings
 from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.learned.checkpoints import Checkpoint, load_weights
-from medtasks.metrics.learned.learned_metric import LearnedMetric, batches_by_length
-from medtasks.metrics.learned.pair_scores import Pair
+from medtasks.metrics.learned.learned_metric import (
+    LearnedMetric,
+    batches_by_length,
+    mean_statistics,
+)
+from medtasks.metrics.learned.pair_statistics import Pair, PairStatistics
 
 
 class BertScore(LearnedMetric):
@@ -54,7 +59,7 @@ class BertScore(LearnedMetric):
         versions = {name: package_version(name) for name in ("bert-score", "transformers")}
         return sign(
             self.name,
-            model=self._label(),
+            model=self.label(),
             layer=self.layer,
             idf="no",
             rescale="no",
@@ -62,7 +67,7 @@ class BertScore(LearnedMetric):
             **versions,
         )
 
-    def _load(self, checkpoint: Checkpoint) -> _Encoder:
+    def load(self, checkpoint: Checkpoint) -> _Encoder:
         """The checkpoint's model up to the compared layer, and its tokenizer."""
         from transformers import AutoConfig, AutoModel
 
@@ -88,7 +93,7 @@ class BertScore(LearnedMetric):
                 f"layer {self.layer} of {self.model} does not exist; it has 1 to {layers}"
             )
 
-    def _compute(self, loaded: _Encoder, pairs: list[Pair]) -> list[float]:
+    def compute(self, loaded: _Encoder, pairs: Sequence[Pair]) -> list[PairStatistics]:
         """F1 of each pair, 0 if a text is blank; every distinct text is encoded once."""
         texts: set[str] = set()
         for prediction, reference in pairs:
@@ -102,7 +107,7 @@ class BertScore(LearnedMetric):
                 scores.append(0.0)
             else:
                 scores.append(_best_matches(expected, predicted))
-        return scores
+        return mean_statistics(scores)
 
     def _embedded(self, encoder: _Encoder, texts: list[str]) -> dict[str, _Embedded]:
         """The embeddings of the tokens of every text, on the CPU."""

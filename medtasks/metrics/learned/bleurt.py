@@ -9,8 +9,12 @@ from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.facts import NOT_IN_SUMMARY, MetricFacts
 from medtasks.metrics.learned.checkpoints import Checkpoint, load_weights
-from medtasks.metrics.learned.learned_metric import LearnedMetric, batches_by_length
-from medtasks.metrics.learned.pair_scores import Pair
+from medtasks.metrics.learned.learned_metric import (
+    LearnedMetric,
+    batches_by_length,
+    mean_statistics,
+)
+from medtasks.metrics.learned.pair_statistics import Pair, PairStatistics
 
 MAX_TOKENS = 128
 TEXT_TOKENS = MAX_TOKENS - 3
@@ -43,9 +47,9 @@ class Bleurt(LearnedMetric):
     def signature(self) -> str:
         """Model (hub id, or a directory's fingerprint), token limit and library version."""
         version = package_version("transformers")
-        return sign(self.name, model=self._label(), max_tokens=MAX_TOKENS, transformers=version)
+        return sign(self.name, model=self.label(), max_tokens=MAX_TOKENS, transformers=version)
 
-    def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
+    def load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
         """The checkpoint's model and tokenizer."""
         from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
@@ -66,7 +70,7 @@ class Bleurt(LearnedMetric):
                 f"name a BLEURT checkpoint in {self.variable}"
             )
 
-    def _compute(self, loaded: tuple[Any, Any], pairs: list[Pair]) -> list[float]:
+    def compute(self, loaded: tuple[Any, Any], pairs: Sequence[Pair]) -> list[PairStatistics]:
         """The rating of each pair; pairs of similar length are in one batch."""
         import torch
 
@@ -82,10 +86,10 @@ class Bleurt(LearnedMetric):
             self.model_calls += 1
             for index, score in zip(batch, output.logits[:, 0].tolist(), strict=True):
                 scores[index] = score
-        return scores
+        return mean_statistics(scores)
 
 
-def _model_inputs(tokenizer: Any, pairs: list[Pair]) -> list[dict[str, list[int]]]:
+def _model_inputs(tokenizer: Any, pairs: Sequence[Pair]) -> list[dict[str, list[int]]]:
     """The model's inputs for each pair: reference, then prediction, with their special tokens."""
     predictions, references = zip(*pairs, strict=True)
     prediction_ids = _token_ids(tokenizer, predictions)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.files import file_sha256, file_state
@@ -22,8 +22,10 @@ from medtasks.metrics.base import MetricUnavailableError
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
-CONTENTS = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
+Contents: TypeAlias = Mapping[str, Sequence[str]]
 """The patterns of the files that a checkpoint needs, by kind; it needs one file of each kind."""
+CONTENTS: Contents = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
+"""Those of a transformers checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +41,25 @@ class Checkpoint:
     identity: str
 
 
-def find_checkpoint(name: str, variable: str) -> Checkpoint:
+def find_checkpoint(name: str, variable: str, contents: Contents = CONTENTS) -> Checkpoint:
     """The checkpoint called ``name``, a directory or a hub id; messages suggest ``variable`` to
     name another.
 
+    Args:
+        name: the directory, or ``owner/name`` on the hub; its snapshot must be in the local cache.
+        variable: the environment variable that names it.
+        contents: patterns of the files that it needs, relative to its directory, by kind. All
+            files that match one count in a directory's identity.
+
     Raises:
-        MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or
-            weights.
+        MetricUnavailableError: it is not on this machine, or lacks a kind of file.
     """
     directory = Path(name).expanduser()
-    if directory.is_dir():
-        _require_contents(directory, f"name a complete checkpoint directory in {variable}")
-        identity = _directory_identity(directory)
+    if name and directory.is_dir():
+        _require_contents(
+            directory, f"name a complete checkpoint directory in {variable}", contents
+        )
+        identity = _directory_identity(directory, contents)
         return Checkpoint(directory, identity[:16], identity)
     if not HUB_ID.fullmatch(name):
         raise MetricUnavailableError(
@@ -61,7 +70,7 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
     snapshot = _hub_snapshot(name)
     if snapshot is None:
         raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
-    _require_contents(snapshot, fix)
+    _require_contents(snapshot, fix, contents)
     return Checkpoint(snapshot, name, snapshot.name)
 
 
@@ -78,18 +87,24 @@ def _hub_snapshot(name: str) -> Path | None:
     return Path(config).parent if isinstance(config, str) else None
 
 
-def _require_contents(directory: Path, fix: str) -> None:
+def _require_contents(directory: Path, fix: str, contents: Contents) -> None:
     """Raise `MetricUnavailableError` if a kind of file is missing."""
-    for kind, patterns in CONTENTS.items():
+    for kind, patterns in contents.items():
         if not _files(directory, patterns):
             raise MetricUnavailableError(
                 f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}"
             )
 
 
-def _directory_identity(directory: Path) -> str:
-    files = _files(directory, ("*.json", "*.txt", "*.model", *WEIGHTS))
-    return _fingerprint(tuple((path, file_state(path.stat())) for path in files))
+def _directory_identity(directory: Path, contents: Contents) -> str:
+    """The fingerprint of the needed files, and of all that may be settings or vocabularies."""
+    patterns = ["*.json", "*.txt", "*.model"]
+    for needed in contents.values():
+        patterns.extend(needed)
+    files = []
+    for path in _files(directory, patterns):
+        files.append((path, str(path.relative_to(directory)), file_state(path.stat())))
+    return _fingerprint(tuple(files))
 
 
 def _files(directory: Path, patterns: Sequence[str]) -> list[Path]:
@@ -101,12 +116,12 @@ def _files(directory: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 @lru_cache(maxsize=8)
-def _fingerprint(files: tuple[tuple[Path, tuple[int, ...]], ...]) -> str:
+def _fingerprint(files: tuple[tuple[Path, str, tuple[int, ...]], ...]) -> str:
     """The hash of the files' names and contents, computed once for files of the same states.
 
     Weights count in full: a cached score of another fine-tuning would be a wrong score.
     """
-    lines = [f"{path.name}\0{file_sha256(path)}\n" for path, _ in files]
+    lines = [f"{name}\0{file_sha256(path)}\n" for path, name, _ in files]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

@@ -11,9 +11,10 @@ from tiny_checkpoints import PAIRS, SENTENCES
 
 from medtasks.core.errors import UsageError
 from medtasks.metrics.base import MetricUnavailableError
-from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.learned import METRICS
 
 pytestmark = pytest.mark.slow
+LEARNED = {metric.name: metric for metric in METRICS}
 
 
 @pytest.fixture(params=sorted(LEARNED))

@@ -1,4 +1,4 @@
-"""The cache of pair scores: what it keeps, between processes and after damage."""
+"""The cache of pair statistics: what it keeps, between processes and after damage."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from medtasks.metrics.learned.pair_scores import keep_scores, kept_scores
+from medtasks.metrics.learned.pair_statistics import keep_statistics, kept_statistics
 
 pytestmark = pytest.mark.slow  # whole runs, or libraries that take seconds to load
 
-MANY = {(f"prediction {number}", f"reference {number % 7}"): number / 3 for number in range(1200)}
+MANY = {
+    (f"prediction {number}", f"reference {number % 7}"): (number / 3, 1.0) for number in range(1200)
+}
 
 
-def test_scores_come_back_exactly_by_signature_and_the_first_of_a_pair_stays() -> None:
-    assert kept_scores("metric|a", list(MANY)) == {}
-    keep_scores("metric|a", MANY)
-    keep_scores("metric|a", dict.fromkeys(MANY, 0.25))
-    assert kept_scores("metric|a", list(MANY)) == MANY
+def test_statistics_come_back_exactly_by_signature_and_the_first_of_a_pair_stays() -> None:
+    assert kept_statistics("metric|a", list(MANY)) == {}
+    keep_statistics("metric|a", MANY)
+    keep_statistics("metric|a", dict.fromkeys(MANY, (0.25, 1.0)))
+    assert kept_statistics("metric|a", list(MANY)) == MANY
     pair = ("prediction 8", "reference 1")
-    assert kept_scores("metric|a", [pair, ("other", "pair")]) == {pair: 8 / 3}
-    assert [kept_scores(other, [pair]) for other in ("metric|", "metric|b", "METRIC|a")] == [
+    assert kept_statistics("metric|a", [pair, ("other", "pair")]) == {pair: (8 / 3, 1.0)}
+    assert [kept_statistics(other, [pair]) for other in ("metric|", "metric|b", "METRIC|a")] == [
         {},
         {},
         {},
@@ -37,13 +39,13 @@ def test_scores_come_back_exactly_by_signature_and_the_first_of_a_pair_stays() -
 @example(left=("ab", "c"), right=("a", "bc"))
 @example(left=("", "3:abc"), right=("3:abc", ""))
 def test_no_two_pairs_are_taken_for_one(left: tuple[str, str], right: tuple[str, str]) -> None:
-    keep_scores(repr(left), {left: 1.0})
-    assert (kept_scores(repr(left), [right]) == {}) == (left != right)
+    keep_statistics(repr(left), {left: (1.0,)})
+    assert (kept_statistics(repr(left), [right]) == {}) == (left != right)
 
 
 def test_a_damaged_or_unusable_file_is_a_warning_and_stays(cache_folder: Path) -> None:
-    keep_scores("metric", MANY)
-    path = cache_folder / "learned" / "pairs.sqlite3"
+    keep_statistics("metric", MANY)
+    path = cache_folder / "learned" / "statistics.sqlite3"
     content = path.read_bytes()
     for damaged in (
         b"not a database, " * 500,
@@ -52,22 +54,22 @@ def test_a_damaged_or_unusable_file_is_a_warning_and_stays(cache_folder: Path) -
     ):
         path.write_bytes(damaged)
         with pytest.warns(RuntimeWarning, match="cannot be used .*; if it is damaged, delete it"):
-            assert kept_scores("metric", list(MANY)) == {}
+            assert kept_statistics("metric", list(MANY)) == {}
         assert path.read_bytes() == damaged
     path.unlink()
     path.mkdir()
     with pytest.warns(RuntimeWarning, match="the score cache cannot be used"):
-        keep_scores("metric", MANY)
+        keep_statistics("metric", MANY)
 
 
 WRITER = """
 import sys, warnings
-from medtasks.metrics.learned.pair_scores import keep_scores, kept_scores
+from medtasks.metrics.learned.pair_statistics import keep_statistics, kept_statistics
 warnings.simplefilter("error")
 for number in range(int(sys.argv[1]), int(sys.argv[1]) + 40):
-    scores = {(f"prediction {number}", "reference"): float(number), ("shared", "pair"): 0.5}
-    keep_scores("metric", scores)
-    assert kept_scores("metric", list(scores)) == scores
+    scores = {(f"prediction {number}", "reference"): (number / 3, 2.0), ("shared", "pair"): ()}
+    keep_statistics("metric", scores)
+    assert kept_statistics("metric", list(scores)) == scores
 """
 
 
@@ -78,6 +80,6 @@ def test_several_processes_write_at_once() -> None:
     ]
     assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
     pairs = [(f"prediction {number}", "reference") for number in range(160)]
-    assert kept_scores("metric", pairs) == {
-        pair: float(number) for number, pair in enumerate(pairs)
+    assert kept_statistics("metric", pairs) == {
+        pair: (number / 3, 2.0) for number, pair in enumerate(pairs)
     }

@@ -1,8 +1,8 @@
-"""Scores of pairs, kept between runs in one SQLite file, ``learned/pairs.sqlite3`` in the user's
-cache directory.
+"""Statistics of pairs, kept between runs in one SQLite file, ``learned/statistics.sqlite3`` in the
+user's cache directory.
 
-The file only saves time: if it cannot be read or written, scores are computed without it, with a
-warning.
+The file only saves time: if it cannot be read or written, statistics are computed without it, with
+a warning.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import sqlite3
 import warnings
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -19,38 +20,44 @@ from medtasks.core.cache import cache_root
 T = TypeVar("T")
 Pair: TypeAlias = tuple[str, str]
 """A prediction and its reference."""
+PairStatistics: TypeAlias = tuple[float, ...]
+"""The sufficient statistics of a pair; empty if the model gave none for it."""
 
 LOCK_SECONDS = 60.0
 """How long to wait for another process's transaction."""
 _TABLE = (
-    "CREATE TABLE IF NOT EXISTS scores (signature TEXT NOT NULL, pair BLOB NOT NULL, "
-    "score REAL NOT NULL, PRIMARY KEY (signature, pair)) WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS statistics (signature TEXT NOT NULL, pair BLOB NOT NULL, "
+    "numbers BLOB NOT NULL, PRIMARY KEY (signature, pair)) WITHOUT ROWID"
 )
-_SELECT = "SELECT score FROM scores WHERE signature = ? AND pair = ?"
-_INSERT = "INSERT OR IGNORE INTO scores VALUES (?, ?, ?)"
+_SELECT = "SELECT numbers FROM statistics WHERE signature = ? AND pair = ?"
+_INSERT = "INSERT OR IGNORE INTO statistics VALUES (?, ?, ?)"
 
 
-def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """The stored scores of those of ``pairs`` that have one under this signature, which names
-    everything that can change a score, model fingerprint included.
+def kept_statistics(signature: str, pairs: Sequence[Pair]) -> dict[Pair, PairStatistics]:
+    """The stored statistics of those of ``pairs`` that have some under this signature, which names
+    everything that can change them, model fingerprint included.
     """
 
-    def read(connection: sqlite3.Connection) -> dict[Pair, float]:
-        scores: dict[Pair, float] = {}
+    def read(connection: sqlite3.Connection) -> dict[Pair, PairStatistics]:
+        kept: dict[Pair, PairStatistics] = {}
         for pair in pairs:
             row = connection.execute(_SELECT, (signature, _pair_hash(pair))).fetchone()
             if row is not None:
-                scores[pair] = row[0]
-        return scores
+                numbers = array("d")
+                numbers.frombytes(row[0])
+                kept[pair] = tuple(numbers)
+        return kept
 
     return _in_file(read) or {}
 
 
-def keep_scores(signature: str, scores: Mapping[Pair, float]) -> None:
-    """Store ``scores`` in one transaction. A pair that has a score under this signature keeps
-    it.
+def keep_statistics(signature: str, statistics: Mapping[Pair, PairStatistics]) -> None:
+    """Store ``statistics`` in one transaction. A pair that has some under this signature keeps
+    them.
     """
-    rows = [(signature, _pair_hash(pair), score) for pair, score in scores.items()]
+    rows = []
+    for pair, numbers in statistics.items():
+        rows.append((signature, _pair_hash(pair), array("d", numbers).tobytes()))
     _in_file(lambda connection: connection.executemany(_INSERT, rows))
 
 
@@ -60,7 +67,7 @@ def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
     None, with a warning, if the file is read-only, locked for too long or damaged, or the disk is
     full.
     """
-    path = cache_root() / "learned" / "pairs.sqlite3"
+    path = cache_root() / "learned" / "statistics.sqlite3"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with (
@@ -69,7 +76,7 @@ def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
         ):
             connection.execute(_TABLE)
             return work(connection)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, ValueError, sqlite3.Error) as error:
         message = f"{path}: the score cache cannot be used ({error}); if it is damaged, delete it"
         warnings.warn(message, RuntimeWarning, stacklevel=4)
         return None
