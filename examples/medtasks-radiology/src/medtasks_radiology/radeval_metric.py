@@ -43,7 +43,7 @@ class RadEvalMetric(LearnedMetric):
     """
 
     install = INSTALL
-    packages = ("radeval", "torch", "transformers")
+    packages: tuple[str, ...] = ("radeval", "torch", "transformers")
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
     choices: Mapping[str, str]
     sees: frozenset[str]
