@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from medtasks.leaderboard.intake.check import check_results
 from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
@@ -55,3 +56,22 @@ def test_absent_weights_are_named_and_nothing_is_put_in_their_place(
     assert "nowhere" in metric["reason"]
     assert line["scores"]["bleurt"] is None
     assert "bleurt" not in line["statistics"]
+
+
+@pytest.mark.parametrize("field", ["scores", "statistics"])
+def test_a_check_computes_submitted_values_again(
+    field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_BLEURT_MODEL", str(tiny_bleurt(tmp_path / "bleurt")))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    folder = run_tasks("medtasks_baseline", "policy=oracle", [TASK], tmp_path / "run")
+    assert "LB106" not in {found.code for found in check_results([folder]).findings}
+    path = folder / "samples" / f"{TASK}.jsonl"
+    first, *others = path.read_text(encoding="utf-8").splitlines()
+    sample = json.loads(first)
+    forged = {"scores": 1.25, "statistics": [1.25, 1.0]}[field]
+    sample[field]["bleurt"] = forged
+    path.write_text("\n".join([json.dumps(sample), *others]) + "\n", encoding="utf-8")
+    (found,) = [found for found in check_results([folder]).findings if found.code == "LB106"]
+    assert found.field == f"{field}.bleurt"
+    assert "1.25" in str(found)
