@@ -41,9 +41,9 @@ COLUMNS = (
     "demonstration",
 )
 """``model`` is the slug; ``value``, ``low`` and ``high`` have all digits, in the board's own unit
-(a fraction is 0 to 1); ``best`` is highest, lowest or, in a signed column, zero; ``set_apart``
-marks scores that are not comparable. ``published`` names the paper's table of a row that was not
-re-run.
+(a fraction is 0 to 1); ``best`` is highest, lowest, zero in a signed column or none for counts;
+``set_apart`` marks scores that are not comparable. ``published`` names the paper's table of a row
+that was not re-run.
 """
 _FIELDS_OF_COLUMN = {"task", "metric", "breakdown", "group", "unit"}
 _FIELDS_OF_CELL = {"value", "low", "high", "items", "answered", "judged", "signature"}
@@ -120,6 +120,8 @@ def _column_fields(column: BoardColumn) -> Line:
     best = "highest" if column.higher_is_better else "lowest"
     if column.signed:
         best = "zero"
+    if column.unit == "count":
+        best = "none"
     return {**column.model_dump(include=_FIELDS_OF_COLUMN), "best": best}
 
 

@@ -41,10 +41,10 @@ def heading_lines(column: BoardColumn) -> list[str]:
 
 
 def latex_heading(column: BoardColumn) -> str:
-    """The heading with its unit and, unless the column is signed, an arrow to better values."""
+    """The heading with its unit and, if a value can be the best, an arrow to better values."""
     *label, note = heading_lines(column)
     unit = latex_escaped(note.removesuffix(_ARROW))
-    if not column.signed:
+    if column.has_best:
         unit += r" $\uparrow$" if column.higher_is_better else r" $\downarrow$"
     lines = [*map(latex_escaped, label), unit]
     stacked = r"\\".join(lines)

@@ -58,6 +58,11 @@ class BoardColumn(BoardRecord):
     blind_model: str | None = None
     remark: str = ""
 
+    @property
+    def has_best(self) -> bool:
+        """Whether a value can be the best: neither of a signed score nor of a count."""
+        return not self.signed and self.unit != "count"
+
 
 class BoardRow(BoardRecord):
     """A model's scores by column key, without columns it was not run on.

@@ -68,13 +68,13 @@ class ColumnView:
     def best(self) -> float | None:
         """The best of the complete scores of the rows ``competing``.
 
-        None for signed columns, and with fewer than two scores.
+        None for signed columns and counts, and with fewer than two scores.
         """
         values = []
         for cell in self._cells(self.competing):
             if cell.value is not None and not cell.incomplete:
                 values.append(cell.value)
-        if len(values) < 2 or self.column.signed:
+        if len(values) < 2 or not self.column.has_best:
             return None
         return max(values) if self.column.higher_is_better else min(values)
 
