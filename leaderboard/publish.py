@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.replacement import recover_directory
-from medtasks.judge.corrected_scores import labels_content
+from medtasks.judge.label_sources import labels_content
 from medtasks.runs.find import no_run
 from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
 

@@ -21,7 +21,8 @@ from coverage_designs import SIZES, Draw, generator, rates_of
 from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import Rows
 from medtasks.stats.corrected_interval import corrected_difference, corrected_interval
-from medtasks.stats.prediction_powered import CorrectedMean, LabelledAnswers, corrected_mean
+from medtasks.stats.labelled_answers import LabelledAnswers
+from medtasks.stats.prediction_powered import CorrectedMean, corrected_mean
 
 LEAST, LEAST_ON_AVERAGE = 0.92, 0.945
 """Bounds of the coverage of each cell, with 50 labels or more, and of all on average."""

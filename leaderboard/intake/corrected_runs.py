@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line
-from medtasks.judge.corrected_scores import CorrectedRun, corrected_run, labelled_runs
+from medtasks.judge.corrected_scores import CorrectedRun, corrected_run
+from medtasks.judge.label_sources import labelled_runs
 from medtasks.scoring.run_folder import read_manifest
 
 from ..verify.scored_run import ScoredRun, scored_run

@@ -9,7 +9,8 @@ from pathlib import Path
 from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable, grouped_notes, p_text, signed_interval
 from medtasks.judge.corrected_differences import CorrectedPair, corrected_differences
-from medtasks.judge.corrected_scores import corrected_run, require_named_runs
+from medtasks.judge.corrected_scores import corrected_run
+from medtasks.judge.label_sources import require_named_runs
 from medtasks.metrics.registry import unit_of
 
 from ..verify.scored_run import ScoredRun

@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.catalog.rubric import Rubric
-from medtasks.core.errors import UsageError, reading
-from medtasks.core.files import file_sha256, short_hash
 from medtasks.core.schema import Frozen
 from medtasks.core.text import counted, first_names
-from medtasks.data.csv_rows import read_csv_rows
 from medtasks.judge.agreement_with_people import RatedResponses
 from medtasks.judge.human_labels import read_labels
+from medtasks.judge.label_sources import labelled_rubrics, labels_hash
 from medtasks.judge.labelled_answers import (
     AnswersUnderRubric,
     LabelledAnswer,
@@ -27,13 +25,12 @@ from medtasks.judge.labelled_answers import (
     with_metric,
 )
 from medtasks.judge.labels import HumanLabels, LabelledRun
-from medtasks.judge.rating_file import is_rating_file, rating_files, read_rating_file
 from medtasks.runs.agreement_report import AgreementReport
-from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.run_record import RunRecord
 from medtasks.stats.corrected_interval import PREDICTION_POWERED, corrected_interval
-from medtasks.stats.prediction_powered import LabelledAnswers, corrected_mean
+from medtasks.stats.labelled_answers import LabelledAnswers
+from medtasks.stats.prediction_powered import corrected_mean
 
 LEAST_LABELS = 20
 """Fewer labelled answers give no corrected score (docs/statistics.md)."""
@@ -123,7 +120,7 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
     rated: dict[str, RatedResponses] = {}
     answers: dict[str, AnswersUnderRubric] = {}
     all_members: dict[str, tuple[str, ...]] = {}
-    for facts in _labelled_rubrics(run, human):
+    for facts in labelled_rubrics(run, human):
         rubric = facts.rubric
         tasks = [task for task in facts.tasks if task in run.tasks]
         labelled_run = LabelledRun.of(run.manifest.identity, run.samples, tasks)
@@ -148,106 +145,6 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
                     corrector = _Corrector(run, name, metric, under_rubric, stated)
                     scores.setdefault(name, {})[metric] = corrector.score(members)
     return CorrectedRun(scores, tuple(notes), rated, answers, all_members)
-
-
-def labels_hash(human: Path, rubric: str) -> str:
-    """Identifies labels by their content: of a folder of ratings, that of all its files."""
-    paths = [human]
-    if human.is_dir():
-        paths = rating_files(human, rubric)
-    return short_hash(" ".join(sorted(file_sha256(path) for path in paths)))
-
-
-def labels_content(human: Path) -> str:
-    """Identifies all labels in a file or a folder by their content.
-
-    Raises:
-        DataError: they cannot be read.
-    """
-    paths = sorted(human.rglob("*.jsonl")) if human.is_dir() else [human]
-    contents = []
-    for path in paths:
-        with reading(path, "name another file"):
-            contents.append(file_sha256(path))
-    return short_hash(" ".join(contents))
-
-
-def require_named_runs(human: Path) -> None:
-    """Refuse labels for several runs in a CSV file that does not say whose answers they are about.
-
-    Raises:
-        UsageError: it has no column `run`.
-        DataError: it cannot be read.
-    """
-    if human.is_dir() or is_rating_file(human):
-        return
-    if "run" not in read_csv_rows(human)[0].row:
-        raise UsageError(
-            f"{human}: has no column `run`, so it does not say which model's answers people "
-            "labelled; add the column, or give rating files."
-        )
-
-
-def labelled_runs(human: Path) -> set[str]:
-    """The identities of the runs whose answers people labelled.
-
-    Raises:
-        UsageError: there are no ratings, or a CSV file has no column `run`.
-        DataError: the labels cannot be read.
-    """
-    if human.is_dir():
-        paths = sorted(human.rglob("*.jsonl"))
-    elif is_rating_file(human):
-        paths = [human]
-    else:
-        require_named_runs(human)
-        return {row["run"].strip() for _, row in read_csv_rows(human)}
-    if not paths:
-        raise UsageError(f"{human}: has no rating files; give a folder that `medtasks rate` wrote.")
-    runs: set[str] = set()
-    for path in paths:
-        runs.update(stratum.run for stratum in read_rating_file(path).plan.strata)
-    return runs
-
-
-def _labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
-    """The rubrics of the labels under which the run was judged.
-
-    Raises:
-        UsageError: there is none, or a CSV file may be about several.
-    """
-    judged = run.manifest.judge
-    if human.is_dir():
-        labelled = [name for name in judged if _has_ratings(human, name)]
-        problem = f"{human}: has no ratings under a rubric that judged the run"
-    elif is_rating_file(human):
-        rubric = read_rating_file(human).plan.rubric
-        labelled = [rubric] if rubric in judged else []
-        problem = f"{human}: was rated under {rubric}, under which the run was not judged"
-    else:
-        labelled = list(judged)
-        problem = f"{human}: the run was not judged"
-        if len(labelled) > 1:
-            raise UsageError(
-                f"{human}: the run was judged under {first_names(labelled)}, and a CSV file does "
-                "not say which one its labels are of; give rating files."
-            )
-    if not labelled:
-        names = first_names(sorted(judged)) if judged else "none"
-        raise UsageError(
-            f"{problem} ({names}), so there is nothing to correct; judge the run first with "
-            "`medtasks judge`."
-        )
-    return [judged[name] for name in labelled]
-
-
-def _has_ratings(folder: Path, rubric: str) -> bool:
-    """Whether a folder has rating files under a rubric."""
-    try:
-        paths = rating_files(folder, rubric)
-    except UsageError:
-        return False
-    return any(read_rating_file(path).plan.rubric == rubric for path in paths)
 
 
 def _notes_on_labels(labels: HumanLabels) -> Iterator[str]:

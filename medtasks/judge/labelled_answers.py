@@ -19,7 +19,7 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.verdict_limits import limits_of_scores
 from medtasks.stats.bootstrap import Rows
-from medtasks.stats.prediction_powered import LabelledAnswers
+from medtasks.stats.labelled_answers import LabelledAnswers
 
 Statistics = tuple[float, ...]
 """A metric's sum and count for one answer."""

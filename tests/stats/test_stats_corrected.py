@@ -18,7 +18,8 @@ import scipy.stats
 
 from medtasks.core.errors import UsageError
 from medtasks.stats.corrected_interval import corrected_difference, corrected_interval
-from medtasks.stats.prediction_powered import LabelledAnswers, corrected_mean
+from medtasks.stats.labelled_answers import LabelledAnswers
+from medtasks.stats.prediction_powered import corrected_mean
 
 GOLDEN = Path(__file__).parent / "golden" / "prediction_powered.json"
 """Written with ``ppi-python`` by ``training/prediction_powered_golden.py``."""

@@ -1,0 +1,113 @@
+"""Where labels of people are: the runs and rubrics that a file or folder is about, and its hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medtasks.core.errors import UsageError, reading
+from medtasks.core.files import file_sha256, short_hash
+from medtasks.core.text import first_names
+from medtasks.data.csv_rows import read_csv_rows
+from medtasks.judge.rating_file import is_rating_file, rating_files, read_rating_file
+from medtasks.runs.manifest import RubricFacts
+from medtasks.scoring.run_record import RunRecord
+
+
+def labels_hash(human: Path, rubric: str) -> str:
+    """Identifies labels by their content: of a folder of ratings, that of all its files."""
+    paths = [human]
+    if human.is_dir():
+        paths = rating_files(human, rubric)
+    return short_hash(" ".join(sorted(file_sha256(path) for path in paths)))
+
+
+def labels_content(human: Path) -> str:
+    """Identifies all labels in a file or a folder by their content.
+
+    Raises:
+        DataError: they cannot be read.
+    """
+    paths = sorted(human.rglob("*.jsonl")) if human.is_dir() else [human]
+    contents = []
+    for path in paths:
+        with reading(path, "name another file"):
+            contents.append(file_sha256(path))
+    return short_hash(" ".join(contents))
+
+
+def require_named_runs(human: Path) -> None:
+    """Refuse labels for several runs in a CSV file that does not say whose answers they are about.
+
+    Raises:
+        UsageError: it has no column `run`.
+        DataError: it cannot be read.
+    """
+    if human.is_dir() or is_rating_file(human):
+        return
+    if "run" not in read_csv_rows(human)[0].row:
+        raise UsageError(
+            f"{human}: has no column `run`, so it does not say which model's answers people "
+            "labelled; add the column, or give rating files."
+        )
+
+
+def labelled_runs(human: Path) -> set[str]:
+    """The identities of the runs whose answers people labelled.
+
+    Raises:
+        UsageError: there are no ratings, or a CSV file has no column `run`.
+        DataError: the labels cannot be read.
+    """
+    if human.is_dir():
+        paths = sorted(human.rglob("*.jsonl"))
+    elif is_rating_file(human):
+        paths = [human]
+    else:
+        require_named_runs(human)
+        return {row["run"].strip() for _, row in read_csv_rows(human)}
+    if not paths:
+        raise UsageError(f"{human}: has no rating files; give a folder that `medtasks rate` wrote.")
+    runs: set[str] = set()
+    for path in paths:
+        runs.update(stratum.run for stratum in read_rating_file(path).plan.strata)
+    return runs
+
+
+def labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
+    """The rubrics of the labels under which the run was judged.
+
+    Raises:
+        UsageError: there is none, or a CSV file may be about several.
+    """
+    judged = run.manifest.judge
+    if human.is_dir():
+        labelled = [name for name in judged if _has_ratings(human, name)]
+        problem = f"{human}: has no ratings under a rubric that judged the run"
+    elif is_rating_file(human):
+        rubric = read_rating_file(human).plan.rubric
+        labelled = [rubric] if rubric in judged else []
+        problem = f"{human}: was rated under {rubric}, under which the run was not judged"
+    else:
+        labelled = list(judged)
+        problem = f"{human}: the run was not judged"
+        if len(labelled) > 1:
+            raise UsageError(
+                f"{human}: the run was judged under {first_names(labelled)}, and a CSV file does "
+                "not say which one its labels are of; give rating files."
+            )
+    if not labelled:
+        names = first_names(sorted(judged)) if judged else "none"
+        raise UsageError(
+            f"{problem} ({names}), so there is nothing to correct; judge the run first with "
+            "`medtasks judge`."
+        )
+    return [judged[name] for name in labelled]
+
+
+def _has_ratings(folder: Path, rubric: str) -> bool:
+    """Whether a folder has rating files under a rubric."""
+    try:
+        paths = rating_files(folder, rubric)
+    except UsageError:
+        return False
+    return any(read_rating_file(path).plan.rubric == rubric for path in paths)
