@@ -88,7 +88,7 @@ def board(
     prices: str | Path | None = None,
     human: str | Path | None = None,
     layouts: Sequence[BoardLayout] | None = None,
-    wrong_golds: str | Path | None = None,
+    without_wrong_golds: str | Path | None = None,
 ) -> ExportableBoard:
     """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
 
@@ -101,8 +101,8 @@ def board(
         prices: the file of prices.
         human: ratings by people (a file, or a folder of them), which correct judged scores.
         layouts: what is shown of each benchmark; by default the installed ones.
-        wrong_golds: people's verdicts on gold answers, as for `medtasks.audit`: adds a table with
-            the headline scores and ranks without the questions that were found wrong.
+        without_wrong_golds: people's verdicts on gold answers, as for `medtasks.audit`: adds a
+            table with the headline scores and ranks without the questions that were found wrong.
 
     Raises:
         UsageError: there is no run.
@@ -124,8 +124,8 @@ def board(
         whole_runs = [run.whole for run in opened if not run.unfinished]
         corrected = corrected_whole_runs(Path(human), whole_runs)
     found_wrong: Sequence[tuple[str, str]] = ()
-    if wrong_golds is not None:
-        found_wrong = sorted(read_verdicts(Path(wrong_golds)).found(WRONG))
+    if without_wrong_golds is not None:
+        found_wrong = sorted(read_verdicts(Path(without_wrong_golds)).found(WRONG))
     made = build_board(
         scored,
         refused,

@@ -195,7 +195,7 @@ def test_a_board_shows_scores_and_ranks_without_wrong_golds(
     rows = [f"{task},{sample},wrong" for task, sample in planted]
     file.write_text("\n".join(["task,sample_id,verdict", *rows]), encoding="utf-8")
     runs = medtasks.open(results)
-    board = medtasks.board(runs, wrong_golds=file)
+    board = medtasks.board(runs, without_wrong_golds=file)
     (page,) = board.benchmarks
     table = next(table for table in page.tables if table.name == "without-wrong-golds")
     assert "MCQ, all rows: 3 of 43 items" in table.note
