@@ -11,7 +11,7 @@ from medtasks.catalog.judge_prompt import aspects_of
 from medtasks.catalog.rubric import Aspect, Rubric
 from medtasks.core.files import canonical_json
 from medtasks.judge.ratable import rated_text
-from medtasks.judge.rating_file import GOLD, GOLD_CHOICES
+from medtasks.judge.rating_records import GOLD, GOLD_CHOICES
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 

@@ -15,7 +15,7 @@ from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.csv_rows import read_csv_rows
 from medtasks.judge.ratable import rated_text
-from medtasks.judge.rating_file import AnswerKey, DrawnAnswer
+from medtasks.judge.rating_records import AnswerKey, DrawnAnswer
 from medtasks.judge.rating_sample import RatableAnswer
 from medtasks.runs.samples import Sample
 

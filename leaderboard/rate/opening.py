@@ -12,7 +12,7 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.progress_bars import progress
 from medtasks.judge.human_labels import rating_hash
 from medtasks.judge.ratable import Ratable
-from medtasks.judge.rating_file import GOLD, GOLD_CHOICES, DrawnAnswer, RatingPlan
+from medtasks.judge.rating_records import GOLD, GOLD_CHOICES, DrawnAnswer, RatingPlan
 from medtasks.judge.rating_sample import Frame
 from medtasks.judge.rating_writer import RatingWriter, open_for_rating
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.rating_file import RatingFile, RatingPlan, rating_path, read_rating_file
+from medtasks.judge.rating_file import RatingFile, rating_path, read_rating_file
+from medtasks.judge.rating_records import RatingPlan
 
 SAMPLE = 200
 OVERLAP = 50

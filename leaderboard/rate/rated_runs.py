@@ -13,7 +13,7 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.schema import shown
 from medtasks.judge.ratable import Ratable, ratable_answers, rated_text, tasks_under
-from medtasks.judge.rating_file import AnswerKey, DrawnAnswer, RatedRun
+from medtasks.judge.rating_records import AnswerKey, DrawnAnswer, RatedRun
 from medtasks.runs.find import no_run, require_directory
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
@@ -40,6 +40,12 @@ class RunToRate:
         """The tasks of the run that are installed here."""
         installed = load_specs()
         return [task for task in self.manifest.tasks if task in installed]
+
+    def samples_of(self, task: str) -> Sequence[Sample]:
+        """The samples of a task; none if it is not installed here or not in the run."""
+        if task not in self.tasks:
+            return ()
+        return self.samples.answers(task).samples
 
 
 class RunsToRate:
@@ -121,15 +127,15 @@ class RunsToRate:
         samples: dict[AnswerKey, Sample] = {}
         for (identity, task), by_id in wanted.items():
             run = self._run(identity, path)
-            for sample in run.samples.answers(task).samples if task in run.tasks else ():
+            for sample in run.samples_of(task):
                 drawn = by_id.pop(sample.sample_id, None)
                 if drawn is None:
                     continue
                 if short_hash(rated_text(sample)) != drawn.response_hash:
                     raise _changed(path, task, sample.sample_id)
                 samples[drawn.key] = sample
-            for sample_id in by_id:
-                raise _changed(path, task, sample_id)
+            if by_id:
+                raise _changed(path, task, next(iter(by_id)))
         return samples
 
     def _run(self, identity: str, path: Path) -> RunToRate:

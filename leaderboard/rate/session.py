@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.rating_file import DrawnAnswer, Rating
+from medtasks.judge.rating_records import DrawnAnswer, Rating
 from medtasks.judge.rating_writer import RatingWriter
 from medtasks.runs.manifest import now
 

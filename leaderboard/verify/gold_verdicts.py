@@ -12,13 +12,8 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted
 from medtasks.data.csv_rows import read_csv_rows
-from medtasks.judge.rating_file import (
-    GOLD,
-    GOLD_CHOICES,
-    is_rating_file,
-    ratings_beside,
-    read_ratings,
-)
+from medtasks.judge.rating_file import is_rating_file, ratings_beside, read_ratings
+from medtasks.judge.rating_records import GOLD, GOLD_CHOICES
 
 WRONG = "wrong"
 CANNOT_TELL = "cannot tell"

@@ -71,7 +71,8 @@ def rate(
     Example:
         medtasks rate results --rubric kvasir_aspects --rater ann
     """
-    from medtasks.judge.rating_file import GOLD, ratings_beside
+    from medtasks.judge.rating_file import ratings_beside
+    from medtasks.judge.rating_records import GOLD
     from medtasks.leaderboard.rate.opening import answers_to_rate, questions_to_rate
     from medtasks.leaderboard.rate.options import RatingOptions
 

@@ -1,10 +1,9 @@
-"""The labels that people gave a run's answers, from whatever holds them: a CSV file, a rating file
-or a folder of ratings.
-"""
+"""Human labels of a run's answers, from a CSV file, a rating file or a folder of ratings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from medtasks.catalog.rubric import Rubric, rubric_hash
 from medtasks.core.errors import DataError
 from medtasks.core.schema import shown
 from medtasks.judge.csv_labels import read_csv_labels
-from medtasks.judge.labels import HumanLabel, HumanLabels, LabelledRun, LabelledStratum, Unit
-from medtasks.judge.rating_file import Rating, RatingFile, is_rating_file, read_ratings
+from medtasks.judge.labels import HumanLabel, HumanLabels, LabelledRun, LabelledStratum
+from medtasks.judge.rating_file import RatingFile, is_rating_file, read_ratings
+from medtasks.judge.rating_records import Rating
 from medtasks.judge.rating_weights import StratumRatings, strata_ratings
 
 
@@ -48,38 +48,63 @@ def labels_of_ratings(files: list[RatingFile], rubric: Rubric, run: LabelledRun)
     for file in files:
         _require_rubric(file, rubric)
     strata, why_unweighted = _strata(files)
-    labels: list[HumanLabel] = []
-    absent: set[str] = set()
-    stale = cannot_tell = 0
+    collected = _CollectedLabels()
     for file in files:
         for rating in file.ratings.values():
-            if rating.run != run.identity:
-                continue
-            unit = (rating.task, rating.sample_id)
-            if unit not in run.documents:
-                absent.add(rating.sample_id)
-            elif run.response_hashes[unit] != rating.response_hash:
-                stale += 1
-            elif not rating.has_scores:
-                cannot_tell += 1
-            else:
-                scores = _scores(rating, rubric, run.documents[unit], file)
-                label = _label(file, rating, unit, scores, strata)
-                labels.append(label)
-    if stale and not why_unweighted:
+            if rating.run == run.identity:
+                collected.add(file, rating, rubric, run)
+    labels = collected.labels
+    if collected.stale and not why_unweighted:
         why_unweighted = (
-            f"{stale:,} rated responses have changed since (another filter or run), so the labels "
-            "are no probability sample of the present ones"
+            f"{collected.stale:,} rated responses have changed since (another filter or run), so "
+            "the labels are not a probability sample of the current ones"
         )
-        labels = [HumanLabel(label.rater, label.unit, label.scores) for label in labels]
+    if not why_unweighted:
+        labels = collected.weighted(strata)
     return HumanLabels(
         labels=tuple(labels),
-        absent=tuple(sorted(absent)),
-        stale=stale,
-        cannot_tell=cannot_tell,
+        absent=tuple(sorted(collected.absent)),
+        stale=collected.stale,
+        cannot_tell=collected.cannot_tell,
         strata=() if why_unweighted else _labelled_strata(strata, run),
         why_unweighted=why_unweighted,
     )
+
+
+@dataclass
+class _CollectedLabels:
+    """The labels of a run without weights, each with the number of its stratum, and its ratings
+    that give no label: of samples ``absent`` from the run, of responses that are ``stale``, and
+    those without a score.
+    """
+
+    labels: list[HumanLabel] = field(default_factory=list)
+    strata: list[int] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)
+    stale: int = 0
+    cannot_tell: int = 0
+
+    def add(self, file: RatingFile, rating: Rating, rubric: Rubric, run: LabelledRun) -> None:
+        """Add a rating of the run as a label, or count why it is none."""
+        unit = (rating.task, rating.sample_id)
+        if unit not in run.documents:
+            self.absent.add(rating.sample_id)
+        elif run.response_hashes[unit] != rating.response_hash:
+            self.stale += 1
+        elif not rating.has_scores:
+            self.cannot_tell += 1
+        else:
+            scores = _scores(rating, rubric, run.documents[unit], file)
+            self.labels.append(HumanLabel(file.plan.rater, unit, scores))
+            self.strata.append(rating.stratum)
+
+    def weighted(self, strata: Sequence[StratumRatings]) -> list[HumanLabel]:
+        """The labels with their strata and weights."""
+        weighted = []
+        for label, stratum in zip(self.labels, self.strata, strict=True):
+            weight = strata[stratum].weight
+            weighted.append(HumanLabel(label.rater, label.unit, label.scores, str(stratum), weight))
+        return weighted
 
 
 def _require_rubric(file: RatingFile, rubric: Rubric) -> None:
@@ -119,20 +144,6 @@ def _scores(
             )
         scores[name] = score
     return scores
-
-
-def _label(
-    file: RatingFile,
-    rating: Rating,
-    unit: Unit,
-    scores: Mapping[str, int],
-    strata: list[StratumRatings],
-) -> HumanLabel:
-    """A rating as a label, with its weight if the strata are known."""
-    if not strata:
-        return HumanLabel(file.plan.rater, unit, scores)
-    weight = strata[rating.stratum].weight
-    return HumanLabel(file.plan.rater, unit, scores, str(rating.stratum), weight)
 
 
 def _labelled_strata(strata: list[StratumRatings], run: LabelledRun) -> tuple[LabelledStratum, ...]:

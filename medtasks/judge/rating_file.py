@@ -1,7 +1,8 @@
 """Files of ratings: what a person said of answers that `medtasks.judge.rating_sample` drew.
 
 The first line of a file is the plan; every later line is one rating, or a plan that draws further
-answers. Lines are only appended. The last rating of an answer is the one that counts.
+answers (`medtasks.judge.rating_records`). Lines are only appended. The last rating of an answer is
+the one that counts.
 """
 
 from __future__ import annotations
@@ -10,143 +11,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import jiter
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
-from medtasks.core.schema import Frozen, first_problem, shown
+from medtasks.core.schema import first_problem, shown
 from medtasks.core.strict_json import model_from_json
+from medtasks.judge.rating_records import AnswerKey, DrawnAnswer, Rating, RatingPlan
 from medtasks.runs.find import SUFFIX as RUN_SUFFIX
 
-FORMAT = 1
-"""The version of the format of rating files."""
-GOLD = "gold"
-"""In place of a rubric: the questions themselves were rated."""
-GOLD_CHOICES = ("right", "wrong", "ambiguous")
-"""What a person can say of a question's gold answer."""
 FOLDER = "ratings"
 """The name of the folder of ratings beside runs."""
 SUFFIX = ".jsonl"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TEXT_LIMIT = 10_000
-"""Characters of a comment."""
-
-
-class AnswerKey(NamedTuple):
-    """Identifies an answer: the run (`medtasks.runs.manifest.RunManifest.identity`), the task and
-    the sample. A question as such has an empty run.
-    """
-
-    run: str
-    task: str
-    sample_id: str
-
-
-class RatedRun(Frozen):
-    """A run whose answers were drawn from."""
-
-    id: str
-    model: str
-
-
-class Stratum(Frozen):
-    """The answers of one run to one task that the judge put into one class.
-
-    ``verdict`` is that class (`medtasks.judge.ratable.verdict_class`); ``population`` counts the
-    answers that could be drawn, ``drawn`` those that were.
-    """
-
-    run: str
-    model: str
-    task: str
-    verdict: str
-    population: int = Field(ge=1)
-    drawn: int = Field(ge=0)
-
-    @property
-    def probability(self) -> float:
-        """The probability that an answer of the stratum is drawn for the rater."""
-        return self.drawn / self.population
-
-
-class DrawnAnswer(Frozen):
-    """An answer that a rater is asked about; ``stratum`` is its position in the plan's strata.
-
-    ``response_hash`` is that of the text that is rated.
-    """
-
-    run: str
-    task: str
-    sample_id: str
-    response_hash: str
-    stratum: int = Field(ge=0)
-
-    @property
-    def key(self) -> AnswerKey:
-        return AnswerKey(self.run, self.task, self.sample_id)
-
-
-class RatingPlan(Frozen):
-    """What a rater is asked, and how it was drawn.
-
-    ``samples`` are the numbers of answers drawn: the first one, and each larger one after it.
-    ``overlap`` is how many of them all raters have. ``frame`` is the hash of the population with
-    its strata: files of one frame, seed and overlap can be joined. ``left_out`` counts answers
-    that nobody can rate, by reason; they are in no stratum. ``answers`` are in the rater's order.
-    """
-
-    format: int = Field(default=FORMAT, ge=1, le=FORMAT)
-    rubric: str
-    rubric_hash: str
-    rater: str
-    seed: int
-    samples: tuple[int, ...] = Field(min_length=1)
-    overlap: int = Field(ge=0)
-    hide_reference: bool
-    frame: str
-    runs: tuple[RatedRun, ...]
-    strata: tuple[Stratum, ...] = Field(min_length=1)
-    left_out: dict[str, int]
-    answers: tuple[DrawnAnswer, ...] = Field(min_length=1)
-
-    def stratum_of(self, answer: DrawnAnswer) -> Stratum:
-        """The stratum that an answer was drawn from."""
-        return self.strata[answer.stratum]
-
-
-class Rating(Frozen):
-    """What a rater said of one answer.
-
-    ``scores`` are by aspect of the rubric; None for an aspect that the rater could not decide, and
-    ``cannot_tell`` is whether there is such an aspect. Ratings of questions have the aspect `GOLD`
-    with one of `GOLD_CHOICES`. ``probability`` is that of its stratum when it was rated.
-    ``seconds`` is the time with the answer on screen, without pauses; None if it is not known.
-    """
-
-    run: str
-    task: str
-    sample_id: str
-    response_hash: str
-    stratum: int = Field(ge=0)
-    probability: float = Field(gt=0, le=1)
-    scores: dict[str, int | str | None]
-    cannot_tell: bool = False
-    comment: str = Field(default="", max_length=_TEXT_LIMIT)
-    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    time: str
-
-    @property
-    def key(self) -> AnswerKey:
-        return AnswerKey(self.run, self.task, self.sample_id)
-
-    @property
-    def has_scores(self) -> bool:
-        """Whether the rater decided any aspect."""
-        return any(score is not None for score in self.scores.values())
-
 
 _Line = TypeVar("_Line", RatingPlan, Rating)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,10 +21,12 @@ from typing import NamedTuple
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.text import counted
-from medtasks.judge.rating_file import AnswerKey, DrawnAnswer, Stratum
+from medtasks.judge.rating_records import AnswerKey, DrawnAnswer, Stratum
 
 FEWEST = 2
-"""Answers that are drawn from every stratum that has as many: one has no variance."""
+"""The least number of answers drawn from a stratum (all of a smaller one): the variance of a
+single answer cannot be estimated.
+"""
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,8 @@ class Frame:
             further: list[list[DrawnAnswer]] = []
             for number, members in enumerate(self.members):
                 chosen = _chosen(members, counts.overlap[number], counts.drawn[number], seed, rater)
-                further.append(
-                    [_drawn(answer, number) for answer in chosen if answer.key not in drawn_keys]
-                )
+                new = [answer for answer in chosen if answer.key not in drawn_keys]
+                further.append([_drawn(answer, number) for answer in new])
             stage = _interleaved(further, seed, rater)
             drawn_keys.update(answer.key for answer in stage)
             ordered += stage
@@ -153,34 +155,46 @@ class Frame:
 def allocation(populations: Sequence[int], sample: int, overlap: int) -> SeatCounts:
     """The numbers of answers to draw from strata with these populations.
 
-    They are proportional (Webster's method, so that a larger sample never draws fewer from a
-    stratum), with at least `FEWEST` of each stratum. Those drawn for all raters are proportional,
-    too, as far as the others allow.
+    They are proportional by Webster's method (Balinski and Young 1982), under which a larger sample
+    never draws fewer answers from a stratum, but at least `FEWEST` of each stratum. The overlap
+    takes the first seats, so it is as proportional as the minimum of each stratum allows.
 
     >>> allocation([80, 15, 5], 20, 5)
     SeatCounts(overlap=[4, 1, 0], drawn=[15, 3, 2])
     """
     fewest = [min(FEWEST, population) for population in populations]
+    seats = _proportional_seats(populations, fewest, sample)
+    proportional = Counter(seats)
+    drawn: list[int] = []
+    for stratum, minimum in enumerate(fewest):
+        count = max(proportional[stratum], minimum)
+        drawn.append(count)
+        seats += [stratum] * (count - proportional[stratum])
+    shared = Counter(seats[:overlap])
+    return SeatCounts([shared[stratum] for stratum in range(len(populations))], drawn)
+
+
+def _proportional_seats(
+    populations: Sequence[int], fewest: Sequence[int], sample: int
+) -> list[int]:
+    """The stratum of each seat in Webster's order, until the seats fill the sample together with
+    the minimum of every stratum.
+    """
     seats: list[int] = []
-    proportional = [0] * len(populations)
+    taken = [0] * len(populations)
     total = sum(fewest)
-    queue = [(-float(population), number) for number, population in enumerate(populations)]
+    queue = [(-float(population), stratum) for stratum, population in enumerate(populations)]
     heapq.heapify(queue)
     while total < sample:
-        _, number = heapq.heappop(queue)
-        seats.append(number)
-        proportional[number] += 1
-        total += proportional[number] > fewest[number]
-        if proportional[number] < populations[number]:
-            priority = populations[number] / (2 * proportional[number] + 1)
-            heapq.heappush(queue, (-priority, number))
-    drawn = [max(pair) for pair in zip(proportional, fewest, strict=True)]
-    for number, count in enumerate(drawn):
-        seats += [number] * (count - proportional[number])
-    shared = [0] * len(populations)
-    for number in seats[:overlap]:
-        shared[number] += 1
-    return SeatCounts(shared, drawn)
+        _, stratum = heapq.heappop(queue)
+        seats.append(stratum)
+        taken[stratum] += 1
+        if taken[stratum] > fewest[stratum]:
+            total += 1
+        if taken[stratum] < populations[stratum]:
+            priority = populations[stratum] / (2 * taken[stratum] + 1)
+            heapq.heappush(queue, (-priority, stratum))
+    return seats
 
 
 def _require_raise(earlier: SeatCounts, later: SeatCounts, sample: int) -> None:

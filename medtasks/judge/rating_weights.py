@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtasks.core.errors import DataError
-from medtasks.judge.rating_file import Rating, RatingFile, Stratum
+from medtasks.judge.rating_file import RatingFile
+from medtasks.judge.rating_records import Rating, Stratum
 
 
 @dataclass(frozen=True)

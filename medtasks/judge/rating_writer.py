@@ -12,13 +12,8 @@ from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json
 from medtasks.core.locks import held
 from medtasks.core.replacement import replaced
-from medtasks.judge.rating_file import (
-    AnswerKey,
-    Rating,
-    RatingFile,
-    RatingPlan,
-    read_rating_file,
-)
+from medtasks.judge.rating_file import RatingFile, read_rating_file
+from medtasks.judge.rating_records import AnswerKey, Rating, RatingPlan
 
 
 class RatingWriter:
@@ -60,20 +55,11 @@ class RatingWriter:
             self.plan = plan
 
     def _append(self, line: Rating | RatingPlan) -> None:
-        """Append a line and wait until it is on disk; take it back if that fails."""
-        content = _encoded(line)
+        """Append a line and wait until it is on disk; the file is as it was if that fails."""
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
             try:
-                size = os.fstat(handle).st_size
-                try:
-                    written = os.write(handle, content)
-                    if written < len(content):
-                        raise OSError(0, "only a part of the line was written")
-                    os.fsync(handle)
-                except OSError:
-                    os.ftruncate(handle, size)
-                    raise
+                _append_whole(handle, _encoded(line))
             finally:
                 os.close(handle)
         except OSError as error:
@@ -103,6 +89,21 @@ def open_for_rating(path: Path, new_plan: Callable[[], RatingPlan]) -> Iterator[
         if writer.was_torn:
             os.truncate(path, file.size)
         yield writer
+
+
+def _append_whole(handle: int, content: bytes) -> None:
+    """Append bytes to an open file and flush them to disk, or restore its size and raise
+    `OSError`.
+    """
+    size = os.fstat(handle).st_size
+    try:
+        written = os.write(handle, content)
+        if written < len(content):
+            raise OSError(0, "only a part of the line was written")
+        os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, size)
+        raise
 
 
 def _make_folder(folder: Path) -> None:

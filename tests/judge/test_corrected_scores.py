@@ -21,7 +21,8 @@ from medtasks.harness import run_tasks
 from medtasks.judge.corrected_scores import CorrectedRun, corrected_run
 from medtasks.judge.human_labels import rating_hash
 from medtasks.judge.ratable import ratable_answers
-from medtasks.judge.rating_file import AnswerKey, Rating, RatingPlan, rating_path
+from medtasks.judge.rating_file import rating_path
+from medtasks.judge.rating_records import AnswerKey, Rating, RatingPlan
 from medtasks.judge.rating_sample import Frame
 from medtasks.judge.rating_writer import open_for_rating
 from medtasks.judge.stub import StubJudge

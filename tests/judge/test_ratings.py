@@ -17,7 +17,8 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.locks import LockedError
 from medtasks.judge.human_labels import rating_hash, read_labels
 from medtasks.judge.labels import LabelledRun
-from medtasks.judge.rating_file import Rating, RatingFile, RatingPlan, rating_path, read_rating_file
+from medtasks.judge.rating_file import RatingFile, rating_path, read_rating_file
+from medtasks.judge.rating_records import Rating, RatingPlan
 from medtasks.judge.rating_sample import Frame, RatableAnswer, allocation
 from medtasks.judge.rating_weights import strata_ratings, weighted_ratings
 from medtasks.judge.rating_writer import open_for_rating

@@ -21,7 +21,7 @@ from view_server import serving
 
 import medtasks
 from medtasks.cli.app import app
-from medtasks.judge.rating_file import GOLD
+from medtasks.judge.rating_records import GOLD
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,8 @@ from medtasks.cli.rate import rate
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.locks import LockedError
-from medtasks.judge.rating_file import GOLD, read_rating_file
+from medtasks.judge.rating_file import read_rating_file
+from medtasks.judge.rating_records import GOLD
 from medtasks.judge.stub import MODEL
 from medtasks.runs.find import run_folders
 from medtasks.runs.samples import Sample

@@ -17,7 +17,8 @@ from browser import Reader, check_accessibility, chromium
 from rate_server import RUBRIC, options, rating, rating_process, write_judged_runs
 
 from medtasks.cli.score import score
-from medtasks.judge.rating_file import Rating, RatingFile, read_rating_file
+from medtasks.judge.rating_file import RatingFile, read_rating_file
+from medtasks.judge.rating_records import Rating
 from medtasks.runs.find import run_folders
 
 pytestmark = pytest.mark.slow
