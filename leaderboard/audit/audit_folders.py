@@ -45,6 +45,7 @@ def _nothing_to_audit(paths: Sequence[Path], refused: Sequence[Refused]) -> Usag
 
 
 def _refusals(refused: Sequence[Refused]) -> Iterator[str]:
+    """A note on each run that cannot be read."""
     for run in refused:
         yield f"{run.folder}: left out ({run.reason.rstrip('.')})"
 

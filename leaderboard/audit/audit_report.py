@@ -76,8 +76,9 @@ class BenchmarkAudit:
 
     ``closed`` and ``open`` count its questions. ``effective`` is the number of independent models
     that the ``models`` are worth, ``wrong_rate`` the estimated share of wrong gold answers, and
-    ``expected_error`` the expected share of right gold answers among those that models outvote;
-    None if they were not estimated. ``withheld`` is why nothing but ids may be published.
+    ``expected_error`` the expected share of right gold answers among those that models outvote
+    (fractions; None if they were not estimated). ``withheld`` is whether only ids and signs may be
+    published.
     """
 
     benchmark: str
@@ -186,6 +187,7 @@ def _add_document_signs(
 def _benchmark_audit(
     benchmark: str, questions: Sequence[AuditedQuestion], signs: VoteSigns
 ) -> BenchmarkAudit:
+    """The counts and estimates of one benchmark."""
     closed = sum(question.closed is not None for question in questions)
     return BenchmarkAudit(
         benchmark=benchmark,
@@ -208,6 +210,7 @@ def _doubtful_question(
     signs: VoteSigns,
     names: Mapping[str, str],
 ) -> DoubtfulQuestion:
+    """The question at a ``place`` among those of its benchmark, with the signs that it has."""
     closed = question.closed
     options: dict[str, str] = {}
     gold = question.target
@@ -255,8 +258,10 @@ def _place_in_list(question: DoubtfulQuestion) -> tuple[object, ...]:
     """A sort key: strong signs by the probability that the gold answer is wrong, then weaker ones
     by kind.
     """
+    name = (question.benchmark, question.task, question.sample_id)
+    if not question.is_strong:
+        kind = list(SignKind).index(question.signs[0].kind)
+        return (1, kind, *name)
     probability = question.probability_wrong
-    kind = list(SignKind).index(question.signs[0].kind)
     certainty = -1.0 if probability is None else probability
-    first = (not question.is_strong, -certainty) if question.is_strong else (True, kind)
-    return (*first, question.benchmark, question.task, question.sample_id)
+    return (0, -certainty, *name)

@@ -22,12 +22,21 @@ class ClosedQuestion:
     """The options of a question with one right answer, in the plain order.
 
     ``labels`` are their letters, or their numbers in a list without letters. ``texts`` are empty if
-    the document does not state them. ``gold`` is the place of the gold answer.
+    the document does not state them. ``gold`` is the place of the gold answer, from 0.
+    ``is_numbered`` is whether the options have no letters, so that an answer states a text.
     """
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
     gold: int
+    is_numbered: bool = False
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What an answer that selects an option states: its text in a list without letters, or else
+        its label.
+        """
+        return self.texts if self.is_numbered else self.labels
 
     def described(self, place: int) -> str:
         """An option as people name it: its label and, if it is stated, its text.
@@ -55,18 +64,20 @@ def closed_question(benchmark: Benchmark, sample: Sample) -> ClosedQuestion | No
     if benchmark.options:
         return _with_gold(benchmark.options, (), target)
     if texts:
-        numbers = tuple(str(number) for number in range(1, len(texts) + 1))
         if target not in texts or len(texts) < 2:
             return None
-        return ClosedQuestion(numbers, tuple(texts), texts.index(target))
-    if normalise(sample.target) in YES_OR_NO:
-        return ClosedQuestion(YES_OR_NO, YES_OR_NO, YES_OR_NO.index(normalise(sample.target)))
+        numbers = tuple(str(number) for number in range(1, len(texts) + 1))
+        return ClosedQuestion(numbers, tuple(texts), texts.index(target), is_numbered=True)
+    answer = normalise(sample.target)
+    if answer in YES_OR_NO:
+        return ClosedQuestion(YES_OR_NO, YES_OR_NO, YES_OR_NO.index(answer))
     return None
 
 
 def _with_gold(
     labels: tuple[str, ...], texts: tuple[str, ...], target: object
 ) -> ClosedQuestion | None:
+    """The question whose gold answer has the label ``target``; None if no option has."""
     if target not in labels or len(labels) < 2:
         return None
     return ClosedQuestion(labels, texts, labels.index(str(target)))
@@ -89,15 +100,15 @@ def chosen_options(
 
 
 def _chosen(benchmark: Benchmark, view: SampleView, question: ClosedQuestion) -> int | None:
+    """The place of the option that a response selects; None unless exactly one is selected."""
     selected: str | None
     if question.labels == YES_OR_NO:
         selected = normalise(view.filtered) if view.status == "ok" else None
     else:
         selected = selected_option(benchmark, view)
-    names = question.texts if question.labels[0] == "1" else question.labels
-    if selected is None or selected not in names:
+    if selected is None or selected not in question.answers:
         return None
-    return names.index(selected)
+    return question.answers.index(selected)
 
 
 def sample_view(sample: Sample) -> SampleView:
@@ -118,6 +129,7 @@ def _plain_view(benchmark: Benchmark, sample: Sample) -> SampleView:
 
 
 def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
+    """The view with its options in the plain order, whether or not they were rotated."""
     if view.document.get("rotation_of") is None:
         return view
     return in_plain_order(benchmark, view)

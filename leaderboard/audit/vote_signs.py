@@ -20,19 +20,22 @@ from medtasks.stats.item_rest import (
     false_discovery_values,
     item_discrimination,
 )
-from medtasks.stats.votes import NO_VOTE, Votes
+from medtasks.stats.votes import NO_VOTE, Mask, Votes
 
 from .answered_questions import AuditedQuestion, vote
 from .closed_questions import ClosedQuestion
 from .signs import Sign, SignKind
 
 FALSE_DISCOVERIES = 0.1
-"""Of questions that are listed only because good models miss them and weak ones get them."""
+"""The false discovery rate among questions that are listed only because good models miss them and
+weak ones get them.
+"""
 _NOTABLE_P = 0.05
-"""A question that is listed already has the sign up to this p-value."""
+"""The largest p-value at which a question that is already listed gets the sign, too."""
 _BY_CHANCE = 0.05
-"""If blind guesses are all right more often than this, that all are right says nothing."""
+"""A question is skipped if guesses of all blind runs are right with a higher probability."""
 _LEAST_BLIND = 2
+"""Fewer blind runs are not compared."""
 
 
 @dataclass
@@ -85,12 +88,13 @@ def vote_signs(questions: Sequence[AuditedQuestion], names: Mapping[str, str]) -
     signs.effective = posterior.effective
     signs.wrong_rate = posterior.model.wrong_rate
     _add_outvoted(signs, voted, votes, posterior)
-    _add_inverted(signs, voted, votes)
+    _add_inverted(signs, voted, models, votes)
     _add_text_only(signs, questions)
     return signs
 
 
 def _voted(questions: Sequence[AuditedQuestion]) -> Iterator[_VotedQuestion]:
+    """The closed questions that a model with media answered, with every model's vote."""
     for place, question in enumerate(questions):
         if question.closed is not None and question.chosen:
             votes = {model: vote(chosen) for model, chosen in question.chosen.items()}
@@ -168,17 +172,16 @@ def _percent(share: float) -> str:
 # --- good models miss it, weak ones get it ---
 
 
-def _add_inverted(signs: VoteSigns, voted: Sequence[_VotedQuestion], votes: Votes) -> None:
+def _add_inverted(
+    signs: VoteSigns, voted: Sequence[_VotedQuestion], models: Sequence[str], votes: Votes
+) -> None:
     """Add the signs of questions that order the models the wrong way round.
 
-    A question of its own needs a p-value that holds for all questions; one that is listed for its
-    votes needs one for itself.
+    A question without another sign is listed if its p-value, adjusted for all questions, is at most
+    `FALSE_DISCOVERIES`; for one that is listed for its votes, its own p-value need only be at most
+    `_NOTABLE_P`.
     """
-    answered = np.zeros(votes.chosen.shape, dtype=bool)
-    models = sorted({model for question in voted for model in question.votes})
-    column_of = {model: column for column, model in enumerate(models)}
-    for row, question in enumerate(voted):
-        answered[row, [column_of[model] for model in question.votes]] = True
+    answered = _answered(voted, models)
     discrimination = item_discrimination(votes.is_right, answered, votes.clusters)
     adjusted = false_discovery_values(discrimination.p_value)
     is_negative = discrimination.high < 0
@@ -189,6 +192,15 @@ def _add_inverted(signs: VoteSigns, voted: Sequence[_VotedQuestion], votes: Vote
             right = int((votes.is_right & answered)[row].sum())
             missed = int(answered[row].sum()) - right
             signs.add(voted[row].place, _inverted_sign(discrimination, row, right, missed))
+
+
+def _answered(voted: Sequence[_VotedQuestion], models: Sequence[str]) -> Mask:
+    """Whether ``(questions, models)`` each model answered each question, in any form."""
+    answered = np.zeros((len(voted), len(models)), dtype=np.bool_)
+    for row, question in enumerate(voted):
+        for column, model in enumerate(models):
+            answered[row, column] = model in question.votes
+    return answered
 
 
 def _inverted_sign(discrimination: Discrimination, row: int, right: int, missed: int) -> Sign:
