@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -80,32 +80,32 @@ def read_probes(path: Path = PROBES) -> list[Probe]:
 def probe_metric(
     metric: LearnedMetric, probes: Sequence[Probe], claims: Iterable[str]
 ) -> list[ProbeResult]:
-    """What each kind of edit does to the metric."""
+    """What each kind of edit does to the metric.
+
+    Args:
+        metric: the metric.
+        probes: the edited reports by kind.
+        claims: the kinds that the metric's publication says it sees.
+    """
     claimed = frozenset(claims)
+    not_computed = []
+    for probe in probes:
+        is_claimed = probe.kind in claimed
+        not_computed.append(ProbeResult(metric.name, probe.kind, is_claimed, len(probe.reports)))
     try:
-        reason = metric.unavailable() or ""
-        results = []
-        for probe in probes:
-            result = ProbeResult(
-                metric.name, probe.kind, probe.kind in claimed, len(probe.reports), reason=reason
-            )
-            results.append(result if reason else _measured(metric, probe, result))
-        return results
+        reason = metric.unavailable()
+        if not reason:
+            return [
+                _measured(metric, probe, result)
+                for probe, result in zip(probes, not_computed, strict=True)
+            ]
     except MedtasksError as error:  # a checkpoint that cannot be loaded
-        return [
-            ProbeResult(
-                metric.name,
-                probe.kind,
-                probe.kind in claimed,
-                len(probe.reports),
-                reason=str(error),
-            )
-            for probe in probes
-        ]
+        reason = str(error)
+    return [replace(result, reason=reason) for result in not_computed]
 
 
 def _measured(metric: LearnedMetric, probe: Probe, result: ProbeResult) -> ProbeResult:
-    """The result with the scores of the original and of the edited reports."""
+    """The result with the drop of the score, and the number of reports that it is lower for."""
     original: list[Pair] = list(zip(probe.reports, probe.reports, strict=True))
     edited: list[Pair] = list(zip(probe.changed, probe.reports, strict=True))
     before, after = metric.table(tuple(original)), metric.table(tuple(edited))
@@ -113,14 +113,8 @@ def _measured(metric: LearnedMetric, probe: Probe, result: ProbeResult) -> Probe
     scores_before = np.nan_to_num(metric.score(before), nan=1.0)
     scores_after = np.nan_to_num(metric.score(after), nan=1.0)
     drop = float(metric.score(before.sum(axis=0)) - metric.score(after.sum(axis=0)))
-    return ProbeResult(
-        result.metric,
-        result.kind,
-        result.is_claimed,
-        result.reports,
-        lowered=int(np.count_nonzero(scores_before - scores_after > TOLERANCE)),
-        drop=None if np.isnan(drop) else drop,
-    )
+    lowered = int(np.count_nonzero(scores_before - scores_after > TOLERANCE))
+    return replace(result, lowered=lowered, drop=None if np.isnan(drop) else drop)
 
 
 def as_table(results: Sequence[ProbeResult]) -> str:
