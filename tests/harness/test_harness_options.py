@@ -192,7 +192,7 @@ def check_configured(ended: Ended) -> None:
 def check_repeats(ended: Ended) -> None:
     samples = ended.run.samples(TASK)
     assert {len(sample["responses"]) for sample in samples} == {2}
-    assert f"n={len(samples)}     ({2 * len(samples)} responses) " in ended.out
+    assert f"n={len(samples)} ({2 * len(samples)} responses) " in " ".join(ended.out.split())
 
 
 def check_unscored(ended: Ended) -> None:
