@@ -16,7 +16,7 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 
 MOST_BUTTONS = 10
-"""Scores of a scale up to which each has a button; longer scales have a field for a number."""
+"""A scale of at most so many scores has a button for each; a longer one has a number field."""
 _SHOWN_APART = frozenset({"question", "choices", "options", "target"})
 """Fields of a document that are not repeated below the reference."""
 
@@ -147,10 +147,7 @@ def _asked_aspect(aspect: Aspect, rubric: Rubric) -> AskedAspect:
     choices = []
     if aspect.maximum < MOST_BUTTONS:
         for score in aspect.scale:
-            words = aspect.anchors.get(score, "")
-            if not words and rubric.aggregation == "per_aspect":
-                words = "right and complete" if score == aspect.maximum else "wrong or incomplete"
-            choices.append(Choice(str(score), str(score), words))
+            choices.append(Choice(str(score), str(score), _words_of(score, aspect, rubric)))
     return AskedAspect(
         aspect.name,
         _label(aspect.name),
@@ -159,6 +156,18 @@ def _asked_aspect(aspect: Aspect, rubric: Rubric) -> AskedAspect:
         aspect.minimum,
         aspect.maximum,
     )
+
+
+def _words_of(score: int, aspect: Aspect, rubric: Rubric) -> str:
+    """What a score means: its anchor, or else the usual words of a rubric that judges each aspect
+    on its own.
+    """
+    anchor = aspect.anchors.get(score, "")
+    if anchor or rubric.aggregation != "per_aspect":
+        return anchor
+    if score == aspect.maximum:
+        return "right and complete"
+    return "wrong or incomplete"
 
 
 def _label(name: str) -> str:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 SHOWN = 20
-"""Questions in the table on a terminal."""
+"""Most questions in the printed table."""
 _LONGEST_REASON = 240
-"""Characters of reasons in the table."""
+"""Most characters of a question's reasons in the table."""
 
 
 @app.command("audit", cls=PlainCommand)
@@ -37,15 +37,15 @@ def audit(
         typer.Option(
             "--csv",
             metavar="FILE",
-            help="Write all of them to this file, for `medtasks rate --questions` and for the "
-            "benchmark's owner. Without texts where these may not be published.",
+            help="Write all questions to this file, for `medtasks rate --questions` and the "
+            "benchmark's owner; without their texts if these may not be published.",
         ),
     ] = None,
     verdicts: Annotated[
         Path | None,
         typer.Option(
-            help="What people said of gold answers: the ratings of `medtasks rate --questions`, "
-            "or a CSV file with task, sample_id and verdict."
+            help="Human verdicts on gold answers: ratings of `medtasks rate --questions`, or a "
+            "CSV file with the columns task, sample_id and verdict."
         ),
     ] = None,
     as_json: Json = False,
@@ -92,7 +92,7 @@ def _show(report: AuditReport) -> None:
     from medtasks.leaderboard.audit.signs import SIGN_TITLES
 
     table(
-        ("benchmark", "questions", "models", "worth", "wrong golds", "listed"),
+        ("benchmark", "questions", "models", "independent models", "wrong gold answers", "listed"),
         [_benchmark_row(audit, report) for audit in report.benchmarks],
     )
     write("")
@@ -122,12 +122,13 @@ def _show(report: AuditReport) -> None:
 def _benchmark_row(audit: BenchmarkAudit, report: AuditReport) -> tuple[str, ...]:
     """What was audited of a benchmark."""
     doubtful = sum(question.benchmark == audit.benchmark for question in report.questions)
-    worth = "" if audit.effective is None else f"{audit.effective:.1f} independent"
+    independent = "" if audit.effective is None else f"{audit.effective:.1f}"
     rate = "" if audit.wrong_rate is None else f"{100 * audit.wrong_rate:.1f} % (estimate)"
     questions = f"{audit.closed:,} closed"
     if audit.open:
         questions += f", {audit.open:,} open"
-    return audit.benchmark, questions, f"{len(audit.models)}", worth, rate, f"{doubtful:,}"
+    models = f"{len(audit.models)}"
+    return audit.benchmark, questions, models, independent, rate, f"{doubtful:,}"
 
 
 def _question_row(question: DoubtfulQuestion) -> tuple[str, ...]:

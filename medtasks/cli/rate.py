@@ -29,39 +29,37 @@ app = typer.Typer()
 def rate(
     results: Results,
     rater: Annotated[
-        str, typer.Option(show_default=False, help="Your name or initials, which name your file.")
+        str, typer.Option(show_default=False, help="Your name or initials; names your file.")
     ],
-    rubric: Annotated[
-        str | None, typer.Option(help="The rubric under which answers are rated.")
-    ] = None,
+    rubric: Annotated[str | None, typer.Option(help="Rubric under which to rate answers.")] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
-            help="CSV file of doubtful questions (medtasks audit) whose gold answers to check."
+            help="Check the gold answers of the questions in this CSV file of `medtasks audit`."
         ),
     ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, help="How many answers to draw (200; of questions: all)."),
+        typer.Option(min=1, help="Number of answers to draw (default: 200; questions: all)."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the draw, the same for all raters (0).")
+        int | None, typer.Option(help="Seed of the draw, the same for all raters (default: 0).")
     ] = None,
     overlap: Annotated[
         int | None,
-        typer.Option(min=0, help="How many of the answers all raters get (50; of questions: all)."),
+        typer.Option(min=0, help="Answers that all raters get (default: 50; questions: all)."),
     ] = None,
     hide_reference: Annotated[
         bool | None,
         typer.Option(
             "--hide-reference/--show-reference",
             show_default=False,
-            help="Whether the reference is hidden until it is asked for (it is shown).",
+            help="Whether to hide the reference until the rater asks for it (default: show it).",
         ),
     ] = None,
     ratings: Annotated[
         Path | None,
-        typer.Option(help="Folder of ratings (default: ratings/ beside the first results)."),
+        typer.Option(help="Folder of rating files (default: ratings/ beside the first results)."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any.")] = 0,
     no_browser: Annotated[bool, typer.Option(help="Only print the address.")] = False,
@@ -130,6 +128,6 @@ def _describe(session: RatingSession, path: Path) -> None:
     for reason, count in sorted(plan.left_out.items()):
         write(f"  {count:,} left out: {reason}")
     if session.was_torn:
-        write("  the last line of the file was cut off and is removed: its answer is asked again")
+        write("  the last line of the file was cut off and is removed; its answer is asked again")
     if progress.rated:
-        write(f"  {progress.rated:,} are rated: continues with the others")
+        write(f"  {progress.rated:,} already rated; continuing with the others")
