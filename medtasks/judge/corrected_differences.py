@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from medtasks.core.schema import Frozen
-from medtasks.judge.corrected_scores import CorrectedRun, why_too_few_labels
+from medtasks.judge.corrected_scores import CorrectedRun
+from medtasks.judge.enough_labels import why_too_few_labels
 from medtasks.judge.labelled_answers import (
     LabelledAnswer,
     as_arrays,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from medtasks.catalog.rubric import Rubric
 from medtasks.core.schema import Frozen
 from medtasks.core.text import counted, first_names
 from medtasks.judge.agreement_with_people import RatedResponses
+from medtasks.judge.enough_labels import why_not_corrected
 from medtasks.judge.human_labels import read_labels
 from medtasks.judge.label_sources import labelled_rubrics, labels_hash
 from medtasks.judge.labelled_answers import (
@@ -26,25 +24,31 @@ from medtasks.judge.labelled_answers import (
 )
 from medtasks.judge.labels import HumanLabels, LabelledRun
 from medtasks.runs.agreement_report import AgreementReport
+from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.run_record import RunRecord
 from medtasks.stats.corrected_interval import PREDICTION_POWERED, corrected_interval
 from medtasks.stats.labelled_answers import LabelledAnswers
 from medtasks.stats.prediction_powered import corrected_mean
 
-LEAST_LABELS = 20
-"""Fewer labelled answers give no corrected score (docs/statistics.md)."""
-LEAST_CLUSTERS = 10
-"""Labelled answers of fewer clusters give none either."""
-
 
 class CorrectedScore(Frozen):
-    """What people would give to all answers, estimated; or ``reason``, why it cannot be.
+    """The score that people would give to all answers, estimated from labels of a sample.
 
-    ``judged`` is the judge's score. ``labels`` counts labelled answers, ``clusters`` those of these
-    answers, and ``cannot_tell`` the ratings without a score. ``effective_labels`` is how many
-    labels would give an estimate as precise without the judge, ``tuning`` the weight λ of the
-    judge.
+    Attributes:
+        value: the estimate in the metric's unit; None if there is none.
+        interval: its 95 % interval.
+        interval_method: name of the method of the interval.
+        judged: the judge's score in the same unit.
+        answers: number of answers that the score is over.
+        labels: number of labelled answers.
+        clusters: number of clusters with a labelled answer.
+        raters: number of people who labelled answers of these tasks.
+        cannot_tell: number of ratings without a score.
+        effective_labels: how many labels would give an estimate as precise without the judge.
+        tuning: λ, the weight of the judge, from 0 to 1.
+        signature: that of the judged score, with the method and the labels.
+        reason: why there is no estimate; None if there is one.
     """
 
     value: float | None = None
@@ -115,36 +119,67 @@ def corrected_run(run: RunRecord, human: Path) -> CorrectedRun:
             question, or the labels were drawn from other answers.
         DataError: the labels cannot be read.
     """
-    scores: dict[str, dict[str, CorrectedScore]] = {}
-    notes: list[str] = []
-    rated: dict[str, RatedResponses] = {}
-    answers: dict[str, AnswersUnderRubric] = {}
-    all_members: dict[str, tuple[str, ...]] = {}
+    collected = _CollectedCorrections(run, human)
     for facts in labelled_rubrics(run, human):
-        rubric = facts.rubric
+        collected.add(facts)
+    return CorrectedRun(
+        scores=collected.scores,
+        notes=tuple(collected.notes),
+        rated=collected.rated,
+        answers=collected.answers,
+        members=collected.members,
+    )
+
+
+@dataclass
+class _CollectedCorrections:
+    """What the labels of one rubric after the other give, as in `CorrectedRun`."""
+
+    run: RunRecord
+    human: Path
+    scores: dict[str, dict[str, CorrectedScore]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rated: dict[str, RatedResponses] = field(default_factory=dict)
+    answers: dict[str, AnswersUnderRubric] = field(default_factory=dict)
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def add(self, facts: RubricFacts) -> None:
+        """Add the labels under a rubric and, if they are a probability sample, the scores that they
+        correct.
+        """
+        run, rubric = self.run, facts.rubric
         tasks = [task for task in facts.tasks if task in run.tasks]
         labelled_run = LabelledRun.of(run.manifest.identity, run.samples, tasks)
-        labels = read_labels(human, rubric, labelled_run)
-        notes += [f"{rubric.name}: {note}" for note in _notes_on_labels(labels)]
+        labels = read_labels(self.human, rubric, labelled_run)
+        for note in _notes_on_labels(labels):
+            self._note(rubric, note)
         if not labels.labels:
-            notes.append(f"{rubric.name}: no label is about this run; its scores stay as judged")
-            continue
-        rated[rubric.name] = RatedResponses.of(run.samples, rubric, tasks, labels)
+            self._note(rubric, "no label is about this run; its scores stay as judged")
+            return
+        self.rated[rubric.name] = RatedResponses.of(run.samples, rubric, tasks, labels)
         if labels.why_unweighted:
-            notes.append(f"{rubric.name}: not corrected: {labels.why_unweighted}")
-            continue
+            self._note(rubric, f"not corrected: {labels.why_unweighted}")
+            return
         under_rubric = answers_under_rubric(run.manifest, run.samples, rubric, tasks, labels)
-        answers[rubric.name] = under_rubric
+        self.answers[rubric.name] = under_rubric
         for reason, count in sorted(under_rubric.left_out.items()):
-            notes.append(f"{rubric.name}: {counted(count, 'answer')} left out: {reason}")
-        stated = f"{PREDICTION_POWERED},labels={labels_hash(human, rubric.name)}"
-        for name, members in _names_with_members(run, tasks):
-            all_members[name] = tuple(members)
+            self._note(rubric, f"{counted(count, 'answer')} left out: {reason}")
+        self._correct(under_rubric, tasks)
+
+    def _correct(self, under_rubric: AnswersUnderRubric, tasks: Sequence[str]) -> None:
+        """Add the corrected scores of the rubric's metrics in these tasks and their groups."""
+        rubric = under_rubric.rubric
+        stated = f"{PREDICTION_POWERED},labels={labels_hash(self.human, rubric.name)}"
+        for name, members in _names_with_members(self.run, tasks):
+            self.members[name] = tuple(members)
             for metric in rubric.metrics:
-                if metric in run.scores[name].metrics:
-                    corrector = _Corrector(run, name, metric, under_rubric, stated)
-                    scores.setdefault(name, {})[metric] = corrector.score(members)
-    return CorrectedRun(scores, tuple(notes), rated, answers, all_members)
+                if metric in self.run.scores[name].metrics:
+                    corrector = _Corrector(self.run, name, metric, under_rubric, stated)
+                    self.scores.setdefault(name, {})[metric] = corrector.score(members)
+
+    def _note(self, rubric: Rubric, note: str) -> None:
+        """Add a note on the labels under a rubric."""
+        self.notes.append(f"{rubric.name}: {note}")
 
 
 def _notes_on_labels(labels: HumanLabels) -> Iterator[str]:
@@ -227,27 +262,3 @@ class _Corrector:
         """Ratings of these tasks without a score; those of CSV files do not state it."""
         strata = self.under_rubric.labels.strata
         return sum(stratum.cannot_tell for stratum in strata if stratum.task in tasks)
-
-
-def why_not_corrected(answers: LabelledAnswers, judged: float | None) -> str | None:
-    """Why the labels do not correct the ``judged`` score of these answers; None if they do."""
-    if judged is None:
-        return "it has no judged score"
-    has_verdict = ~np.isnan(answers.judged)
-    sizes = float(answers.sizes[has_verdict].sum())
-    mean = math.fsum(answers.judged[has_verdict]) / sizes if sizes else math.nan
-    if not math.isclose(mean, judged, rel_tol=1e-9, abs_tol=1e-9):
-        return "it is not the mean of the verdicts on its answers"
-    return why_too_few_labels(answers)
-
-
-def why_too_few_labels(answers: LabelledAnswers) -> str | None:
-    """Why so few labels give no corrected score; None if they suffice."""
-    if answers.labels < LEAST_LABELS:
-        return f"fewer than {LEAST_LABELS} labelled answers"
-    if answers.labelled_clusters < LEAST_CLUSTERS:
-        return f"labelled answers of fewer than {LEAST_CLUSTERS} clusters"
-    for task in np.unique(answers.tasks[~answers.known]):
-        if np.count_nonzero(answers.labelled & (answers.tasks == task)) < 2:
-            return "one of its tasks has fewer than two labelled answers"
-    return None

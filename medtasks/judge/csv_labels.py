@@ -58,32 +58,54 @@ def read_csv_labels(path: Path, rubric: Rubric, run: LabelledRun) -> HumanLabels
     """
     rows = read_csv_rows(path)
     _require_columns(path, rows[0].row)
-    tasks_of_sample = _tasks_of_samples(run)
-    units: dict[tuple[str, Unit], _RatedUnit] = {}
-    labelled: dict[_LabelPlace, Where] = {}
-    absent: set[str] = set()
+    labels = _RowLabels(rubric, run, _tasks_of_samples(run))
     has_scores = False
     for where, row in rows:
         cells = {name: cell.strip() for name, cell in row.items()}
-        has_scores = has_scores or bool(cells["score"])
-        if not cells["score"] or cells.get("run", "") not in ("", run.identity):
+        if not cells["score"]:
             continue
-        unit = _unit_of(cells, tasks_of_sample, where)
-        document = run.documents.get(unit)
-        aspect = _aspect_named(cells["aspect"], rubric, document, where)
-        score = _score_on(aspect, cells["score"], where)
-        place = _LabelPlace(cells.get("rater") or HUMAN, unit, aspect.name)
-        _require_first(place, where, labelled)
-        if document is None:
-            absent.add(cells["sample_id"])
-        else:
-            rated = _rated_unit(cells, place, where)
-            first = units.setdefault((place.rater, unit), rated)
-            _require_same_draw(first, rated)
-            first.scores[aspect.name] = score
+        has_scores = True
+        if cells.get("run", "") in ("", run.identity):
+            labels.add(cells, where)
     if not has_scores:
         raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
-    return _weighted([*units.values()], absent)
+    return _weighted([*labels.units.values()], labels.absent)
+
+
+@dataclass
+class _RowLabels:
+    """The labels of the rows so far.
+
+    ``units`` are the scores by rater and unit, ``labelled`` the row of each label, and ``absent``
+    the ids of labelled samples that the run does not have.
+    """
+
+    rubric: Rubric
+    run: LabelledRun
+    tasks_of_sample: Mapping[str, list[str]]
+    units: dict[tuple[str, Unit], _RatedUnit] = field(default_factory=dict)
+    labelled: dict[_LabelPlace, Where] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
+
+    def add(self, cells: Mapping[str, str], where: Where) -> None:
+        """Add the label in a row with a score.
+
+        Raises:
+            DataError: a cell is invalid, or contradicts an earlier row.
+        """
+        unit = _unit_of(cells, self.tasks_of_sample, where)
+        document = self.run.documents.get(unit)
+        aspect = _aspect_named(cells["aspect"], self.rubric, document, where)
+        score = _score_on(aspect, cells["score"], where)
+        place = _LabelPlace(cells.get("rater") or HUMAN, unit, aspect.name)
+        _require_first(place, where, self.labelled)
+        if document is None:
+            self.absent.add(cells["sample_id"])
+            return
+        rated = _rated_unit(cells, place, where)
+        first = self.units.setdefault((place.rater, unit), rated)
+        _require_same_draw(first, rated)
+        first.scores[aspect.name] = score
 
 
 def _rated_unit(cells: Mapping[str, str], place: _LabelPlace, where: Where) -> _RatedUnit:

@@ -162,22 +162,31 @@ class _Sample:
         single stratum, the estimate is that of PPI++, whose λ is smaller by the share of unlabelled
         answers, because it averages the judge's scores of these alone.
         """
-        count = len(self.sizes_in)
-        sizes = self.sizes
-        members = _sums(self.strata, sizes > 0, count)
-        judged_deviation = self.judged - self._mean_of_labelled(self.judged) * sizes
-        human_deviation = self.human - self._mean_of_labelled(self.human) * sizes
-        products = np.where(self.answers.labelled, judged_deviation * human_deviation, 0.0)
-        covariance = _sums(self.strata, products, count) / self.labels_in
-        judged = np.where(sizes > 0, self.judged, 0.0)
-        mean_of_all = _sums(self.strata, judged, count) / self.sizes_in
-        squares = (judged - mean_of_all[self.strata] * sizes) ** 2
-        variance = _sums(self.strata, squares, count) / np.maximum(members - 1, 1.0)
+        members = _sums(self.strata, self.sizes > 0, len(self.sizes_in))
         factors = self.sizes_in**2 * (1 / self.labels_in - 1 / members)
-        explained = float((factors * variance).sum())
+        explained = float((factors * self._judged_variance(members)).sum())
         if explained <= NEGLIGIBLE * self.answers.width**2 * float(factors.sum()):
             return 1.0
-        return min(1.0, max(0.0, float((factors * covariance).sum()) / explained))
+        return min(1.0, max(0.0, float((factors * self._covariance()).sum()) / explained))
+
+    def _covariance(self) -> Array:
+        """The covariance ``(strata,)`` of judged and human scores of the labelled answers."""
+        judged_deviation = self.judged - self._mean_of_labelled(self.judged) * self.sizes
+        human_deviation = self.human - self._mean_of_labelled(self.human) * self.sizes
+        products = np.where(self.answers.labelled, judged_deviation * human_deviation, 0.0)
+        covariance: Array = _sums(self.strata, products, len(self.sizes_in)) / self.labels_in
+        return covariance
+
+    def _judged_variance(self, members: Array) -> Array:
+        """The variance ``(strata,)`` of the judged scores of all answers, of which each stratum has
+        ``members``.
+        """
+        count = len(self.sizes_in)
+        judged = np.where(self.sizes > 0, self.judged, 0.0)
+        means = _sums(self.strata, judged, count) / self.sizes_in
+        squares = (judged - means[self.strata] * self.sizes) ** 2
+        variance: Array = _sums(self.strata, squares, count) / np.maximum(members - 1, 1.0)
+        return variance
 
     def estimate(self, tuning: float) -> CorrectedMean:
         """The estimate with this λ, without its `CorrectedMean.worth`."""
