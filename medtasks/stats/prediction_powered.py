@@ -48,7 +48,8 @@ class CorrectedMean:
         pseudo_variance: what disagreements that were not seen may add (`PSEUDO_LABELS`).
         label_freedom, question_freedom: degrees of freedom of these parts.
         effective_labels: number of independent labels of equal weight that are as informative.
-        worth: how many labels would give an estimate as precise without the judge.
+        worth: how many labels would give an estimate as precise without the judge; at most the
+            number of answers that can be labelled.
     """
 
     value: float
@@ -96,7 +97,8 @@ def corrected_mean(answers: LabelledAnswers) -> CorrectedMean:
     labels_only = _Sample.of(answers, only_tasks).estimate(0.0)
     # with equal allowances for what was not seen, so that only the judge makes a difference
     alike = replace(labels_only, pseudo_variance=estimate.pseudo_variance)
-    return replace(estimate, worth=answers.labels * alike.variance / estimate.variance)
+    worth = answers.labels * alike.variance / estimate.variance
+    return replace(estimate, worth=min(worth, float(np.count_nonzero(~answers.known))))
 
 
 def _strata_of_open(answers: LabelledAnswers, strata: Rows) -> Rows:

@@ -211,6 +211,11 @@ def test_missing_verdicts_are_filled_and_do_not_matter_where_all_are_labelled() 
     assert unjudged.worth == pytest.approx(4)
 
 
+def test_labels_of_all_answers_are_worth_no_more_than_these() -> None:
+    alike = [1.0, 0.0, 1.0, 0.0]
+    assert corrected_mean(answers(alike, alike)).worth == 4
+
+
 def test_a_difference_is_paired_by_cluster() -> None:
     draw = np.random.default_rng(2)
     clusters = np.repeat(np.arange(40), 5)
