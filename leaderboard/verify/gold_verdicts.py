@@ -122,6 +122,12 @@ def read_verdicts(path: Path) -> GoldVerdicts:
     for file in read_ratings(path, GOLD):
         for rating in file.ratings.values():
             choice = rating.scores.get(GOLD)
+            if rating.scores.keys() != {GOLD} or choice not in (*GOLD_CHOICES, None):
+                raise DataError(
+                    f"{file.path}: sample {shown(rating.sample_id)} of {rating.task} has `scores` "
+                    f"{shown(str(rating.scores))}, expected `{GOLD}` with one of "
+                    f"{', '.join(GOLD_CHOICES)} or null; restore or remove the line."
+                )
             said = CANNOT_TELL if choice is None else str(choice)
             by_question[rating.task, rating.sample_id][file.plan.rater] = said
     return _verdicts(by_question)
@@ -160,6 +166,12 @@ def _from_csv(path: Path) -> GoldVerdicts:
             )
         rater = str(fields.get("rater") or "").strip() or path.stem
         key = (str(fields["task"]).strip(), str(fields["sample_id"]).strip())
+        if rater in by_question[key]:
+            raise DataError(
+                f"{row.where}: rater {shown(rater)} already has a verdict on sample "
+                f"{shown(key[1])} of {shown(key[0])}, expected one; remove one, or name the raters "
+                "in a column `rater`."
+            )
         by_question[key][rater] = choice
     return _verdicts(by_question)
 

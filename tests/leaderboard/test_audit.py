@@ -14,13 +14,14 @@ from medtasks.leaderboard.audit.question_file import question_csv, withheld_note
 from medtasks.leaderboard.audit.signs import SignKind
 from medtasks.leaderboard.rate.opening import questions_to_rate
 from medtasks.leaderboard.rate.options import RatingOptions
-from medtasks.leaderboard.verify.gold_verdicts import verdicts_beside
+from medtasks.leaderboard.verify.gold_verdicts import read_verdicts, verdicts_beside
 from planted_golds import Planted, models, planted_in, write_voters
 from typer.testing import CliRunner
 from view_server import serving
 
 import medtasks
 from medtasks.cli.app import app
+from medtasks.core.errors import DataError
 from medtasks.judge.rating_records import GOLD
 
 pytestmark = pytest.mark.slow
@@ -136,6 +137,11 @@ def test_what_raters_said_is_read_from_their_files(
     assert expected in judged.notes
     with serving([results]) as server:
         assert "wrong 2" in server.ask("audit.html").text
+    edited = tmp_path / "ann.jsonl"
+    lines = (results / "ratings" / GOLD / "ann.jsonl").read_text(encoding="utf-8")
+    edited.write_text(lines.replace('"gold": "wrong"', '"gold": "false"'), encoding="utf-8")
+    with pytest.raises(DataError, match=r"ann.jsonl: sample .* expected `gold` with one of right"):
+        read_verdicts(edited)
 
 
 def test_baselines_do_not_vote_and_two_models_are_too_few(tmp_path: Path) -> None:

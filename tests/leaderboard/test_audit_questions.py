@@ -212,6 +212,9 @@ def test_faulty_verdicts_are_refused_with_their_line(tmp_path: Path) -> None:
     file.write_text("task,sample_id,verdict\nt,a,maybe\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"line 2: field `verdict` is 'maybe', expected one of"):
         read_verdicts(file)
+    file.write_text("task,sample_id,verdict\nt,a,wrong\nt,a,right\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 3: rater 'golds' already has a verdict on sample"):
+        read_verdicts(file)
     file.write_text("task,sample_id\nt,a\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"has no column `verdict`"):
         read_verdicts(file)
