@@ -63,7 +63,8 @@ class RatingOptions:
     def _differs(self, option: str, begun_with: str, fix: str) -> UsageError:
         """The error that an option differs from that of the file."""
         return UsageError(
-            f"{option}: {self.path} was begun with {begun_with}; {fix}, or give another --rater."
+            f"{option}: {self.path} was begun with {begun_with}; {fix}, or give another folder "
+            "with --ratings."
         )
 
     def require_joinable(self, plan: RatingPlan) -> None:

@@ -143,7 +143,7 @@ class RunsToRate:
         if identity not in self.by_identity:
             raise UsageError(
                 f"{path}: was drawn from a run ({identity}) that is not in the given results; give "
-                "all results that it was begun with, or another --rater."
+                "all results that it was begun with, or another folder with --ratings."
             )
         return self.by_identity[identity]
 
@@ -152,5 +152,5 @@ def _changed(path: Path, task: str, sample_id: str) -> DataError:
     """The error that an answer is not what was drawn."""
     return DataError(
         f"{path}: the answer to sample {shown(sample_id)} of {task} has changed since it was "
-        "drawn; restore the results as they were, or give another --rater."
+        "drawn; restore the results as they were, or give another folder with --ratings."
     )

@@ -93,7 +93,8 @@ class _Handlers:
             return self._page("refused.html.j2", status=400, text=str(error))
         except Exception as error:
             self.report(str(error) if isinstance(error, MedtasksError) else first_line(error))
-            text = "This failed; the terminal in which `medtasks rate` runs says why."
+            what = "Not saved" if request.method == "POST" else "This failed"
+            text = f"{what}; the terminal in which `medtasks rate` runs says why."
             return self._page("refused.html.j2", status=500, text=text)
 
     async def show(self, request: web.Request) -> web.Response:
