@@ -192,6 +192,8 @@ def _notes_on_labels(labels: HumanLabels) -> Iterator[str]:
         yield f"{counted(labels.stale, 'rating')} of a response that has changed since"
     if labels.cannot_tell:
         yield f"{counted(labels.cannot_tell, 'rating')} cannot tell"
+    for name in labels.torn:
+        yield f"the last line of {name} is cut off and not used: its answer is asked again"
 
 
 def _names_with_members(run: RunRecord, tasks: Sequence[str]) -> list[tuple[str, Sequence[str]]]:

@@ -66,6 +66,7 @@ def labels_of_ratings(files: list[RatingFile], rubric: Rubric, run: LabelledRun)
         absent=tuple(sorted(collected.absent)),
         stale=collected.stale,
         cannot_tell=collected.cannot_tell,
+        torn=tuple(file.path.name for file in files if file.is_torn),
         strata=() if why_unweighted else _labelled_strata(strata, run),
         why_unweighted=why_unweighted,
     )

@@ -97,9 +97,9 @@ def labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
             )
     if not labelled:
         names = first_names(sorted(judged)) if judged else "none"
+        fix = "give ratings under one of these, or judge the run" if judged else "judge it first"
         raise UsageError(
-            f"{problem} ({names}), so there is nothing to correct; judge the run first with "
-            "`medtasks judge`."
+            f"{problem} ({names}), so there is nothing to correct; {fix} with `medtasks judge`."
         )
     return [judged[name] for name in labelled]
 

@@ -82,6 +82,7 @@ class HumanLabels:
         absent: ids of labelled samples that the run does not have.
         stale: number of ratings of a response that has changed since.
         cannot_tell: number of ratings without any score.
+        torn: names of rating files whose last line was cut off, so that it is not read.
         strata: the strata of the run, if it was drawn from some; also those without a label.
         why_unweighted: why labels have no weight, so that nothing can be estimated for all
             answers; empty if they have one.
@@ -91,6 +92,7 @@ class HumanLabels:
     absent: tuple[str, ...] = ()
     stale: int = 0
     cannot_tell: int = 0
+    torn: tuple[str, ...] = ()
     strata: tuple[LabelledStratum, ...] = ()
     why_unweighted: str = ""
 

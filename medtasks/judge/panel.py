@@ -171,6 +171,10 @@ def _lines_on_labels(labels: HumanLabels) -> list[str]:
         lines.append(f"  {labels.stale:,} ratings are of responses that have changed since")
     if labels.cannot_tell:
         lines.append(f"  {labels.cannot_tell:,} ratings say `cannot tell`")
+    for name in labels.torn:
+        lines.append(
+            f"  the last line of {name} is cut off and not used: its answer is asked again"
+        )
     return lines
 
 

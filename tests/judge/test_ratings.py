@@ -310,6 +310,10 @@ def test_labels_are_read_from_a_folder_of_ratings(tmp_path: Path) -> None:
     alone = read_labels(tmp_path / "kvasir_aspects" / "ann.jsonl", KVASIR, run)
     assert alone.labels == found.labels
     assert alone.cannot_tell == 0
+    assert alone.torn == ()
+    path = tmp_path / "kvasir_aspects" / "bo.jsonl"
+    path.write_bytes(path.read_bytes()[:-3])
+    assert read_labels(tmp_path, KVASIR, run).torn == ("bo.jsonl",)
 
     hashes["t", own[0].sample_id] = "another text"
     found = read_labels(tmp_path, KVASIR, run)
