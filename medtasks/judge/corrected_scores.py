@@ -154,7 +154,7 @@ class _CollectedCorrections:
         for note in _notes_on_labels(labels):
             self._note(rubric, note)
         if not labels.labels:
-            self._note(rubric, "no label is about this run; its scores stay as judged")
+            self._note(rubric, "people scored no answer of this run; its scores stay as judged")
             return
         self.rated[rubric.name] = RatedResponses.of(run.samples, rubric, tasks, labels)
         if labels.why_unweighted:

@@ -267,7 +267,9 @@ def test_what_cannot_be_corrected_is_refused_with_the_reason(
     path = rate(folders[:1], tmp_path / "ratings", 24)
     other = corrected(folders[1], path)
     assert other.scores == {}
-    assert other.notes == ("med_cmr_open: no label is about this run; its scores stay as judged",)
+    assert other.notes == (
+        "med_cmr_open: people scored no answer of this run; its scores stay as judged",
+    )
     with pytest.raises(UsageError, match="corrects no difference"):
         medtasks.compare(*folders, human=path)
     run = whole(folders[0])
