@@ -25,6 +25,8 @@ from .tables import made_table
 
 CORRECTED = "corrected"
 _TITLE = "Judged scores corrected by people"
+_BY_PEOPLE = "corrected"
+"""The end of the keys of columns with corrected scores."""
 _NOTE = (
     "Corrected: what people would give to all answers, estimated by prediction-powered inference "
     "from their labels of a random sample, with 95 % intervals. Judged scores stay the headline. "
@@ -92,10 +94,10 @@ def corrected_tables(
 
 def _by_model(cells: Sequence[FilledCell]) -> list[FilledCell]:
     """The cells with the models in the order of the first corrected column, best first."""
-    first = next(cell.column.key for cell in cells if cell.column.metric.endswith(".corrected"))
+    by_people = [cell for cell in cells if cell.column.key.endswith(f".{_BY_PEOPLE}")]
     values: dict[str, float] = {}
-    for cell in cells:
-        if cell.column.key == first and cell.cell.value is not None:
+    for cell in by_people:
+        if cell.column.key == by_people[0].column.key and cell.cell.value is not None:
             sign = -1 if cell.column.higher_is_better else 1
             values[cell.model] = sign * cell.cell.value
     return sorted(cells, key=lambda cell: (values.get(cell.model, np.inf), cell.model))
@@ -124,7 +126,7 @@ def _corrected_column(
 def _score_cells(corrected_column: _CorrectedColumn) -> Iterator[FilledCell]:
     """The judged score of each model, and its corrected one."""
     column = corrected_column.column
-    by_people = _derived(column, "corrected", f"{column.label}, corrected", column.unit)
+    by_people = _derived(column, _BY_PEOPLE, f"{column.label}, corrected", column.unit)
     for model in corrected_column.models:
         runs = (model.run.public.key,)
         judged_cell = cell_of(model.run, column)
@@ -212,7 +214,7 @@ def _notes(
     label = corrected_column.column.label
     if corrected_column.lacking:
         names = first_names([models[model].name for model in corrected_column.lacking], 8)
-        yield f"No ranks by the corrected “{label}”, which {names} lacks."
+        yield f"No ranks by the corrected “{label}”: no corrected score of {names}."
     different = []
     for (first, second), pair in pairs.items():
         if pair.p_holm is not None and pair.p_holm <= LEVEL:
@@ -237,8 +239,8 @@ def corrected_notes(corrected: CorrectedRuns, digest: str) -> Iterator[str]:
     for rubric, report in run.agreement.items():
         alphas = []
         for measure in report.measures:
-            if measure.measure.startswith("Krippendorff") and measure.value is not None:
+            if measure.is_alpha and measure.value is not None:
                 alphas.append(f"{measure.aspect or 'all aspects'} {measure.value:.2f}")
-        raters = first_names(report.raters, 5)
         if alphas:
+            raters = first_names(report.raters, 5)
             yield f"{rubric}: Krippendorff's alpha of {raters}: {first_names(alphas, 8)}"

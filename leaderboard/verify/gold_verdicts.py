@@ -18,11 +18,11 @@ from medtasks.judge.rating_records import GOLD, GOLD_CHOICES
 WRONG = "wrong"
 CANNOT_TELL = "cannot tell"
 _COLUMNS = ("task", "sample_id", "verdict")
-"""Required columns of a CSV file; ``rater`` may be there, too."""
+"""Required columns of a CSV file; ``rater`` is optional."""
 
 
 class _Named(Protocol):
-    """A question by its sample."""
+    """A question that is identified by its task and sample."""
 
     @property
     def task(self) -> str: ...
@@ -87,18 +87,19 @@ class GoldVerdicts:
         if not self.by_question:
             return
         keys = {(question.task, question.sample_id) for question in questions}
-        rated = self.by_question.keys() & keys
-        said = [str(self.by_question[key].majority or "undecided") for key in sorted(rated)]
-        majorities = Counter(said)
-        words = ", ".join(f"{count} {choice}" for choice, count in majorities.most_common())
-        yield f"people rated {counted(len(rated), 'listed question')}: {words or 'none'}"
+        rated = sorted(self.by_question.keys() & keys)
+        majorities = Counter(self.by_question[key].majority or "undecided" for key in rated)
+        counts = [f"{count} {choice}" for choice, count in majorities.most_common()]
+        summary = f": {', '.join(counts)}" if counts else ""
+        yield f"people rated {counted(len(rated), 'listed question')}{summary}"
         several = []
         for verdict in self.by_question.values():
             if sum(verdict.decided.values()) > 1:
                 several.append(verdict)
         if several:
             disputed = sum(verdict.is_disputed for verdict in several)
-            yield f"raters differ on {disputed} of {counted(len(several), 'question')} rated twice"
+            rated_twice = counted(len(several), "question")
+            yield f"raters disagree on {disputed} of {rated_twice} with several verdicts"
         not_listed = len(self.by_question.keys() - keys)
         if not_listed:
             yield f"{counted(not_listed, 'rated question')} not listed here"
@@ -177,5 +178,6 @@ def _from_csv(path: Path) -> GoldVerdicts:
 
 
 def _verdicts(by_question: Mapping[tuple[str, str], Mapping[str, str]]) -> GoldVerdicts:
+    """The verdicts by question, from each rater's choice by question."""
     verdicts = {key: QuestionVerdict(dict(ratings)) for key, ratings in by_question.items()}
     return GoldVerdicts(verdicts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from medtasks.catalog.rubric import Rubric
-from medtasks.runs.agreement_report import SEED, Agreement, AgreementReport
+from medtasks.runs.agreement_report import ALPHA, SEED, Agreement, AgreementReport
 from medtasks.stats import agreement as stats
 
 Scores = Mapping[str, Mapping[str, float]]  # unit (a sample's id) to aspect to score
@@ -125,7 +125,7 @@ def _measures_of_all(aspect: _Aspect, resamples: int) -> Iterator[Agreement]:
     level: Literal["nominal", "ordinal"] = "nominal" if aspect.is_binary else "ordinal"
     statistic = functools.partial(stats.krippendorff_alpha, level=level)
     alpha = _coefficient(statistic, by_two, resamples, needs="two raters")
-    yield _agreement(aspect, "all", f"Krippendorff's alpha, {level}", alpha)
+    yield _agreement(aspect, "all", f"{ALPHA}, {level}", alpha)
 
 
 def _coefficient(

@@ -7,6 +7,8 @@ from medtasks.stats import agreement as stats
 from medtasks.stats.bootstrap import CONFIDENCE
 
 SEED = 0
+ALPHA = "Krippendorff's alpha"
+"""The beginning of the name of this measure, before the level of the scores."""
 
 
 class Agreement(stats.Coefficient):
@@ -19,6 +21,11 @@ class Agreement(stats.Coefficient):
     aspect: str | None
     raters: str
     measure: str
+
+    @property
+    def is_alpha(self) -> bool:
+        """Whether the measure is Krippendorff's alpha of all raters."""
+        return self.measure.startswith(ALPHA)
 
 
 class AgreementReport(Frozen):

@@ -96,7 +96,7 @@ def test_verdicts_of_people_are_beside_the_reasons(
     file.write_text("\n".join(lines), encoding="utf-8")
     printed = CliRunner().invoke(app, ["audit", str(results), "--verdicts", str(file)])
     assert "wrong 1, right 1" in printed.output
-    assert "raters differ on 1 of 1 question rated twice" in printed.output
+    assert "raters disagree on 1 of 1 question with several verdicts" in printed.output
 
 
 def test_the_page_of_a_view_links_to_media_and_answers(results: Path, report: AuditReport) -> None:
@@ -133,7 +133,9 @@ def test_what_raters_said_is_read_from_their_files(
         is_planted = (question.task, question.sample_id) in planted
         assert str(question.verdict) == ("wrong 2" if is_planted else "wrong 1, right 1")
     others = sum((name.task, name.sample_id) not in planted for name in report.questions)
-    expected = f"raters differ on {others} of {len(report.questions)} questions rated twice"
+    expected = (
+        f"raters disagree on {others} of {len(report.questions)} questions with several verdicts"
+    )
     assert expected in judged.notes
     with serving([results]) as server:
         assert "wrong 2" in server.ask("audit.html").text

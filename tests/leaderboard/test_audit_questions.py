@@ -190,7 +190,7 @@ def test_majorities_and_disputes_of_raters() -> None:
     assert verdicts.found("wrong") == {("t", "a")}
     first, second, *_ = verdicts.notes([question("a", 0, task="t"), question("b", 0, task="t")])
     assert first == "people rated 2 listed questions: 1 wrong, 1 undecided"
-    assert second == "raters differ on 2 of 2 questions rated twice"
+    assert second == "raters disagree on 2 of 2 questions with several verdicts"
 
 
 def test_verdicts_in_a_csv_file(tmp_path: Path) -> None:
