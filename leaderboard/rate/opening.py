@@ -104,23 +104,23 @@ def questions_to_rate(
 
 
 def _with_new_questions(plan: RatingPlan, frame: Frame, options: RatingOptions) -> RatingPlan:
-    """The plan with the questions that are listed now and were not before, behind the others.
+    """The plan with the newly listed questions after the others.
 
     Raises:
         UsageError: the plan has a random sample of the questions listed before.
     """
     if any(stratum.drawn < stratum.population for stratum in plan.strata):
         raise UsageError(
-            f"{options.path}: was begun with a sample of other questions; give the file of then, "
-            "or another --rater."
+            f"{options.path}: was begun with a sample of other questions; give their file with "
+            "--questions, or another --rater."
         )
+    everything = frame.draw([frame.size], frame.size, plan.seed, plan.rater)
     strata = {stratum.task: stratum for stratum in plan.strata}
+    for stratum in everything.strata:
+        strata[stratum.task] = stratum
+    # ratings name strata by number: earlier tasks keep theirs, new tasks follow
     places = {task: number for number, task in enumerate(strata)}
     answers = {answer.key: answer for answer in plan.answers}
-    everything = frame.draw([frame.size], frame.size, plan.seed, plan.rater)
-    for stratum in everything.strata:  # a new task is behind the others, whose numbers stay
-        strata[stratum.task] = stratum
-        places.setdefault(stratum.task, len(places))
     for answer in everything.answers:
         renumbered = answer.model_copy(update={"stratum": places[answer.task]})
         answers.setdefault(answer.key, renumbered)
