@@ -108,6 +108,8 @@ def build(
     report(board, out)
     if rejudged is not None:
         _show_absent(rejudged, board)
+    if without_wrong_golds is not None:
+        _show_without_table(without_wrong_golds, board)
 
 
 def _figure_formats(text: str) -> list[str]:
@@ -130,6 +132,19 @@ def _show_absent(rejudged: Path, board: Board) -> None:
         if comparison.run not in on_board:
             absent = f"{comparison.folder} is not on this board as it was checked; left out"
             write(printable(f"{rejudged}: {absent}"))
+
+
+def _show_without_table(verdicts: Path, board: Board) -> None:
+    """That no ranked score has a question whose gold answer people found wrong."""
+    from medtasks.leaderboard.board.sensitivity import WITHOUT_WRONG_GOLDS
+    from medtasks.leaderboard.verify.gold_verdicts import WRONG, read_verdicts
+
+    for benchmark in board.benchmarks:
+        if any(part.name == WITHOUT_WRONG_GOLDS for part in benchmark.tables):
+            return
+    found = counted(len(read_verdicts(verdicts).found(WRONG)), "question")
+    absent = f"most raters found {found} wrong, of which no ranked headline score has any"
+    write(printable(f"{verdicts}: no table without wrong gold answers: {absent}"))
 
 
 def report(board: Board, out: Path) -> None:
