@@ -142,8 +142,8 @@ def _show_without_table(verdicts: Path, board: Board) -> None:
     for benchmark in board.benchmarks:
         if any(part.name == WITHOUT_WRONG_GOLDS for part in benchmark.tables):
             return
-    found = counted(len(read_verdicts(verdicts).found(WRONG)), "question")
-    absent = f"most raters found {found} wrong, of which no ranked headline score has any"
+    questions = counted(len(read_verdicts(verdicts).found(WRONG)), "question")
+    absent = f"most raters found {questions} wrong, of which no ranked headline score has any"
     write(printable(f"{verdicts}: no table without wrong gold answers: {absent}"))
 
 
