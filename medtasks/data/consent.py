@@ -16,9 +16,10 @@ _BEGAN = time.time()
 
 def can_ask() -> bool:
     """Whether a user can read and answer a question: in the foreground of a terminal."""
-    for stream in (sys.stdin, sys.stderr):
-        if stream is None or stream.closed or not stream.isatty():
-            return False
+    with paused_bars():  # while bars are drawn, older versions of rich replace standard error
+        for stream in (sys.stdin, sys.stderr):
+            if stream is None or stream.closed or not stream.isatty():
+                return False
     return not _is_in_background()
 
 
