@@ -68,7 +68,7 @@ def test_without_an_address_of_the_repository_the_index_page_has_no_relative_lin
 ) -> None:
     metadata = zipfile.Path(wheel, f"{wheel.name.split('-py3')[0]}.dist-info/METADATA").read_text()
     page = metadata.partition("\n\n")[2]
-    assert "**Reproducible.** Each score carries a signature" in page
+    assert "**Reproducible.** Each score has a signature" in page
     assert "[lmms-eval](https://github.com/EvolvingLMMs-Lab/lmms-eval)" in page
     assert "any of the harness's back-ends." in page
     assert "board.png" not in page
