@@ -70,7 +70,7 @@ def test_without_an_address_of_the_repository_the_index_page_has_no_relative_lin
     page = metadata.partition("\n\n")[2]
     assert "**Reproducible.** Each score has a signature" in page
     assert "[lmms-eval](https://github.com/EvolvingLMMs-Lab/lmms-eval)" in page
-    assert "any of the harness's back-ends." in page
+    assert "any of lmms-eval's back-ends." in page
     assert "board.png" not in page
     assert re.findall(r"\]\((?!https?:)[^)]*\)", page) == []
     assert "Project-URL" not in metadata
