@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -70,9 +70,13 @@ class QuestionVerdict:
 
 @dataclass(frozen=True)
 class GoldVerdicts:
-    """The verdicts on questions, by task and sample id."""
+    """The verdicts on questions, by task and sample id.
+
+    ``torn`` are the names of rating files whose last line was cut off, so that it is not read.
+    """
 
     by_question: Mapping[tuple[str, str], QuestionVerdict] = field(default_factory=dict)
+    torn: tuple[str, ...] = ()
 
     def of(self, task: str, sample_id: str) -> QuestionVerdict | None:
         """What people said of a question; None if nobody was asked about it."""
@@ -82,8 +86,14 @@ class GoldVerdicts:
         """The questions of which most raters said this, by task and sample id."""
         return {key for key, verdict in self.by_question.items() if verdict.majority == choice}
 
+    def unused_notes(self) -> Iterator[str]:
+        """Which verdicts are not used, and why."""
+        for name in self.torn:
+            yield f"the last line of {name} is cut off and not used: its answer is asked again"
+
     def notes(self, questions: Sequence[_Named]) -> Iterator[str]:
-        """How many of the listed questions were rated, and how far raters agree."""
+        """What is not used, how many listed questions were rated, and how far raters agree."""
+        yield from self.unused_notes()
         if not self.by_question:
             return
         keys = {(question.task, question.sample_id) for question in questions}
@@ -120,7 +130,8 @@ def read_verdicts(path: Path) -> GoldVerdicts:
     if path.is_file() and not is_rating_file(path):
         return _from_csv(path)
     by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for file in read_ratings(path, GOLD):
+    files = read_ratings(path, GOLD)
+    for file in files:
         for rating in file.ratings.values():
             choice = rating.scores.get(GOLD)
             if rating.scores.keys() != {GOLD} or choice not in (*GOLD_CHOICES, None):
@@ -131,7 +142,8 @@ def read_verdicts(path: Path) -> GoldVerdicts:
                 )
             said = CANNOT_TELL if choice is None else str(choice)
             by_question[rating.task, rating.sample_id][file.plan.rater] = said
-    return _verdicts(by_question)
+    torn = tuple(file.path.name for file in files if file.is_torn)
+    return replace(_verdicts(by_question), torn=torn)
 
 
 def verdicts_beside(results: Path) -> GoldVerdicts:

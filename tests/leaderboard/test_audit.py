@@ -139,6 +139,11 @@ def test_what_raters_said_is_read_from_their_files(
     assert expected in judged.notes
     with serving([results]) as server:
         assert "wrong 2" in server.ask("audit.html").text
+    written = results / "ratings" / GOLD / "ben.jsonl"
+    torn = tmp_path / "ben.jsonl"
+    torn.write_bytes(written.read_bytes()[:-9])
+    note = "the last line of ben.jsonl is cut off and not used: its answer is asked again"
+    assert note in report.with_verdicts(read_verdicts(torn)).notes
     edited = tmp_path / "ann.jsonl"
     lines = (results / "ratings" / GOLD / "ann.jsonl").read_text(encoding="utf-8")
     edited.write_text(lines.replace('"gold": "wrong"', '"gold": "false"'), encoding="utf-8")
