@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from .board.usage import Price, Prices
 from .intake.collect import Progress, collect, state_of_results
 from .intake.corrected_runs import corrected_runs
 from .schema.board import Board
+from .site.checked_verdicts import checked_verdicts
 from .site.run_samples import runs_on_board, samples_of
 from .verify.gold_verdicts import WRONG, read_verdicts
 from .verify.rejudging import Rejudged, read_rejudged
@@ -88,7 +89,8 @@ def board_of(
     organiser = _read_organiser_files(options)
     claims = read_claims(options.claimed)
     labels = None if options.human is None else labels_content(options.human)
-    choices = (options.title, options.demonstration, options.published, labels)
+    golds = None if options.wrong_golds is None else read_verdicts(options.wrong_golds)
+    choices = (options.title, options.demonstration, options.published, labels, golds)
     store = RunStore(cache and cache / "scores")
     boards = TableStore(cache and cache / "boards")
     made_of = _board_key(results, store, repr((choices, organiser, claims)))
@@ -115,10 +117,7 @@ def _read_organiser_files(options: BoardOptions) -> OrganiserFacts:
         prices = read_by_model(options.prices, Price)
     if options.rejudged is not None:
         rejudged = read_rejudged(options.rejudged)
-    wrong_golds: Sequence[tuple[str, str]] = ()
-    if options.wrong_golds is not None:
-        wrong_golds = sorted(read_verdicts(options.wrong_golds).found(WRONG))
-    return OrganiserFacts(models, prices, rejudged, wrong_golds=wrong_golds)
+    return OrganiserFacts(models, prices, rejudged)
 
 
 def _board_of_runs(
@@ -138,6 +137,9 @@ def _board_of_runs(
             refused = [entry for entry in refused if entry.has_run]
     if options.human is not None:
         organiser = replace(organiser, corrected=corrected_runs(options.human, runs, results))
+    if options.wrong_golds is not None:
+        verdicts = checked_verdicts(options.wrong_golds, results, store)
+        organiser = replace(organiser, wrong_golds=sorted(verdicts.found(WRONG)))
     return build_board(
         runs,
         refused,
@@ -166,6 +168,7 @@ def publish(
     figures: Sequence[str] = (),
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``; returns the board.
 
@@ -179,6 +182,7 @@ def publish(
         figures: formats of figures for download.
         cache: directory that keeps scored runs and the boards used last.
         progress: called with the number of runs that are read, and of all runs.
+        note: called with each sentence on verdicts on gold answers that are not used.
 
     Raises:
         UsageError: there are no results.
@@ -188,6 +192,10 @@ def publish(
         board = built.board
         if not board.runs:
             raise _nothing_to_show(board, results)
+        if options.wrong_golds is not None:
+            verdicts = checked_verdicts(options.wrong_golds, results, RunStore(folder / "scores"))
+            for sentence in verdicts.unused_notes():
+                note(sentence)
         made_of = ""
         if built.made_of and cache is not None:
             made_of = short_hash(f"{built.made_of} {' '.join(sorted(figures))}")

@@ -17,6 +17,7 @@ from medtasks.core.text import first_names
 from medtasks.runs.samples import Sample
 
 from ..board.models import distinct_names, model_facts
+from ..verify.question_content import content_hash
 from ..verify.scored_run import ScoredRun
 from .closed_questions import ClosedQuestion, chosen_options, closed_question
 
@@ -41,6 +42,7 @@ class AuditedQuestion:
     ``task`` and ``sample_id`` are those of its first sample: in the plain order, if it was asked
     so. ``run`` is the key of a run that has it. ``context`` is what else the prompt states, and the
     window of a video. ``closed`` is None for open questions, whose reference is ``target``.
+    ``rated_content`` identifies what people see who check its gold answer (`content_hash`).
     ``chosen`` has the counts of the chosen options (None: none of them) by the model's key,
     ``chosen_blind`` those of runs without media.
     """
@@ -55,6 +57,7 @@ class AuditedQuestion:
     target: str
     run: str
     closed: ClosedQuestion | None
+    rated_content: str = ""
     chosen: dict[str, Counter[int | None]] = field(default_factory=dict)
     chosen_blind: dict[str, Counter[int | None]] = field(default_factory=dict)
 
@@ -219,6 +222,8 @@ class _QuestionReader:
         if key != expected:
             self._other_documents[sample.task, run.scored.public.folder] += 1
             return
+        if key not in self.questions:
+            question.rated_content = content_hash(sample)
         question = self.questions.setdefault(key, question)
         if question.closed is None or not votes or _is_unanswered(sample):
             return

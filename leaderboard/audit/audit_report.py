@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from medtasks.catalog.registry import get_benchmark
 
 from ..intake.shown_layouts import is_withheld
 from ..verify.gold_verdicts import GoldVerdicts, QuestionVerdict
+from ..verify.question_content import Contents, QuestionKey
 from .answered_questions import AnsweredRun, AuditedQuestion, answered_questions, vote
 from .document_signs import different_gold_signs, equal_option_sign
 from .media_content import media_hashes
@@ -109,15 +110,20 @@ class BenchmarkAudit:
 class AuditReport:
     """The doubtful questions of all benchmarks, the most doubtful first.
 
-    ``notes`` are what was left out of the audit, and how people's verdicts agree.
+    ``notes`` are what was left out of the audit, and how people's verdicts agree. ``contents``
+    identify all audited questions, also those that are not doubtful.
     """
 
     benchmarks: tuple[BenchmarkAudit, ...]
     questions: tuple[DoubtfulQuestion, ...]
     notes: tuple[str, ...] = ()
+    contents: Contents = field(default_factory=dict, repr=False)
 
     def with_verdicts(self, verdicts: GoldVerdicts) -> AuditReport:
-        """The report with what people said of gold answers."""
+        """The report with what people said of gold answers; verdicts on an older version of a
+        question are not used, and named in the notes.
+        """
+        verdicts = verdicts.compared(self.contents)
         questions = []
         for question in self.questions:
             verdict = verdicts.of(question.task, question.sample_id)
@@ -159,7 +165,11 @@ def audit_runs(
     if answered.baselines:
         notes.append(f"baselines do not vote: {', '.join(answered.baselines)}")
     ordered = sorted(doubtful, key=_place_in_list)
-    return AuditReport(tuple(audits), tuple(ordered), tuple(notes))
+    contents: dict[QuestionKey, set[str]] = {}
+    for question in answered.questions:
+        key = (question.task, question.sample_id)
+        contents.setdefault(key, set()).add(question.rated_content)
+    return AuditReport(tuple(audits), tuple(ordered), tuple(notes), contents)
 
 
 def _hashes_of(benchmark: str, runs: Sequence[AnsweredRun]) -> Mapping[str, str]:

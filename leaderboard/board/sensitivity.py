@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.text import counted
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.signature import changed_signature
@@ -169,10 +169,10 @@ def _kept_entry(run: ScoredRun, column: BoardColumn, wrong_golds: WrongGolds) ->
     """The run's entry without the items that have a wrong gold answer, in one metric."""
     entry = run.entries[column.task]
     table = entry.table
-    wrong_of_task = _by_plain_task(wrong_golds)
+    wrong_of_task = _byasked_as(wrong_golds)
     kept_rows: list[int] = []
     for row, task in enumerate(table.tasks):
-        wrong_ids = wrong_of_task.get(_plain_task(task), set())
+        wrong_ids = wrong_of_task.get(asked_as(task), set())
         if wrong_ids.isdisjoint((table.items[row], *table.samples[row])):
             kept_rows.append(row)
     kept = _rows_of(table, column.metric, np.array(kept_rows, dtype=np.int64))
@@ -199,19 +199,21 @@ def _score_of(table: ItemTable, metric: str, threshold: float) -> MetricScore:
     return score_group(kind, column, table.codes[by_cluster], threshold, kind.unavailable)
 
 
-def _by_plain_task(wrong_golds: WrongGolds) -> dict[str, set[str]]:
+def _byasked_as(wrong_golds: WrongGolds) -> dict[str, set[str]]:
     """The ids of samples and of their questions by the task that asks each question once."""
     ids: dict[str, set[str]] = {}
     for task, sample_id in wrong_golds:
-        of_task = ids.setdefault(_plain_task(task), set())
+        of_task = ids.setdefault(asked_as(task), set())
         of_task.add(sample_id)
-        if _plain_task(task) != task:
+        if asked_as(task) != task:
             of_task.add(sample_id.rpartition("~")[0] or sample_id)
     return ids
 
 
-def _plain_task(task: str) -> str:
+def asked_as(task: str) -> str:
     """The task with the same questions that asks each of them once, or the task itself."""
+    if task not in load_specs():
+        return task
     metadata = load_spec(task).metadata
     if metadata.varied is not None and metadata.compare_with:
         return metadata.compare_with

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medtasks.core.errors import DataError
-from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.csv_rows import read_csv_rows
@@ -19,6 +18,7 @@ from medtasks.judge.rating_records import AnswerKey, DrawnAnswer
 from medtasks.judge.rating_sample import RatableAnswer
 from medtasks.runs.samples import Sample
 
+from ..verify.question_content import content_hash
 from .asked import Asked, asked_question
 from .rated_runs import RunsToRate, RunToRate
 
@@ -122,13 +122,6 @@ class DoubtfulQuestions:
         return asked_question(
             question.sample, question.run.manifest, question.reasons, question.readings
         )
-
-
-def content_hash(sample: Sample) -> str:
-    """The hash of a question with its options and gold answer."""
-    document = sample.document
-    parts = [document.get("question"), document.get("choices"), document.get("options")]
-    return short_hash(canonical_json([*parts, sample.target]))
 
 
 def _read(path: Path) -> dict[AnswerKey, _Question]:

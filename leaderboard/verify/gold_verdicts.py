@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
-from medtasks.core.text import counted
+from medtasks.core.text import counted, first_names
 from medtasks.data.csv_rows import read_csv_rows
 from medtasks.judge.rating_file import is_rating_file, ratings_beside, read_ratings
 from medtasks.judge.rating_records import GOLD, GOLD_CHOICES
+
+from .question_content import Contents, QuestionKey
 
 WRONG = "wrong"
 CANNOT_TELL = "cannot tell"
 _COLUMNS = ("task", "sample_id", "verdict")
 """Required columns of a CSV file; ``rater`` is optional."""
+
+
+AskedAs: TypeAlias = Callable[[str], str]
+"""The task that asks each question of a task once: the task itself if no other does."""
 
 
 class _Named(Protocol):
@@ -72,11 +78,17 @@ class QuestionVerdict:
 class GoldVerdicts:
     """The verdicts on questions, by task and sample id.
 
+    ``hashes`` identify the question that each rater saw (`content_hash`), as far as it is known.
     ``torn`` are the names of rating files whose last line was cut off, so that it is not read.
+    ``changed`` and ``absent`` are questions whose verdicts are not used: those that have changed
+    since a rater saw them, and those that are not in the results.
     """
 
     by_question: Mapping[tuple[str, str], QuestionVerdict] = field(default_factory=dict)
+    hashes: Mapping[QuestionKey, Mapping[str, str]] = field(default_factory=dict)
     torn: tuple[str, ...] = ()
+    changed: tuple[QuestionKey, ...] = ()
+    absent: tuple[QuestionKey, ...] = ()
 
     def of(self, task: str, sample_id: str) -> QuestionVerdict | None:
         """What people said of a question; None if nobody was asked about it."""
@@ -90,6 +102,67 @@ class GoldVerdicts:
         """Which verdicts are not used, and why."""
         for name in self.torn:
             yield f"the last line of {name} is cut off and not used: its answer is asked again"
+        if self.changed:
+            changed = counted(len(self.changed), "rated question")
+            verb = "has" if len(self.changed) == 1 else "have"
+            yield (
+                f"{changed} {verb} changed since, so earlier verdicts are not used: "
+                f"{_names(self.changed)}"
+            )
+        if self.absent:
+            absent = counted(len(self.absent), "rated question")
+            verb = "is" if len(self.absent) == 1 else "are"
+            yield f"{absent} {verb} not in the results and not used: {_names(self.absent)}"
+
+    def compared(self, contents: Contents) -> GoldVerdicts:
+        """Without verdicts on another version of a question than the results have.
+
+        Verdicts whose version is not known stay, as do those on questions that are not in
+        ``contents``.
+        """
+        by_question: dict[QuestionKey, QuestionVerdict] = {}
+        changed: list[QuestionKey] = []
+        for key, verdict in self.by_question.items():
+            current = contents.get(key)
+            if current is None:
+                by_question[key] = verdict
+                continue
+            seen = self.hashes.get(key, {})
+            kept = {}
+            for rater, choice in verdict.by_rater.items():
+                if rater not in seen or current == {seen[rater]}:
+                    kept[rater] = choice
+            if len(kept) < len(verdict.by_rater):
+                changed.append(key)
+            if kept:
+                by_question[key] = QuestionVerdict(kept)
+        return replace(self, by_question=by_question, changed=tuple(sorted(changed)))
+
+    def tasks_with(self, tasks: Iterable[str], asked_as: AskedAs) -> list[str]:
+        """Those of ``tasks`` that ask the questions of a rated task; ``asked_as`` names the task
+        that asks each question once.
+        """
+        rated = {asked_as(task) for task, _ in self.by_question}
+        return [task for task in tasks if asked_as(task) in rated]
+
+    def found_in(self, contents: Contents, asked_as: AskedAs) -> GoldVerdicts:
+        """Without verdicts on questions that are in no result, also not as a variant."""
+        ids: set[QuestionKey] = set()
+        for task, sample_id in contents:
+            ids |= {(asked_as(task), sample_id), (asked_as(task), _question_id(sample_id))}
+        by_question: dict[QuestionKey, QuestionVerdict] = {}
+        absent: list[QuestionKey] = []
+        for key, verdict in self.by_question.items():
+            task, sample_id = key
+            plain_task = asked_as(task)
+            names = {(plain_task, sample_id)}
+            if plain_task != task:
+                names.add((plain_task, _question_id(sample_id)))
+            if names.isdisjoint(ids):
+                absent.append(key)
+            else:
+                by_question[key] = verdict
+        return replace(self, by_question=by_question, absent=tuple(sorted(absent)))
 
     def notes(self, questions: Sequence[_Named]) -> Iterator[str]:
         """What is not used, how many listed questions were rated, and how far raters agree."""
@@ -110,9 +183,10 @@ class GoldVerdicts:
             disputed = sum(verdict.is_disputed for verdict in several)
             rated_twice = counted(len(several), "question")
             yield f"raters disagree on {disputed} of {rated_twice} with several verdicts"
-        not_listed = len(self.by_question.keys() - keys)
+        not_listed = sorted(self.by_question.keys() - keys)
         if not_listed:
-            yield f"{counted(not_listed, 'rated question')} not listed here"
+            number = counted(len(not_listed), "rated question")
+            yield f"{number} not listed here: {_names(not_listed)}"
 
 
 def read_verdicts(path: Path) -> GoldVerdicts:
@@ -130,6 +204,7 @@ def read_verdicts(path: Path) -> GoldVerdicts:
     if path.is_file() and not is_rating_file(path):
         return _from_csv(path)
     by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    hashes: dict[QuestionKey, dict[str, str]] = defaultdict(dict)
     files = read_ratings(path, GOLD)
     for file in files:
         for rating in file.ratings.values():
@@ -142,8 +217,9 @@ def read_verdicts(path: Path) -> GoldVerdicts:
                 )
             said = CANNOT_TELL if choice is None else str(choice)
             by_question[rating.task, rating.sample_id][file.plan.rater] = said
+            hashes[rating.task, rating.sample_id][file.plan.rater] = rating.response_hash
     torn = tuple(file.path.name for file in files if file.is_torn)
-    return replace(_verdicts(by_question), torn=torn)
+    return replace(_verdicts(by_question), hashes=hashes, torn=torn)
 
 
 def verdicts_beside(results: Path) -> GoldVerdicts:
@@ -193,3 +269,14 @@ def _verdicts(by_question: Mapping[tuple[str, str], Mapping[str, str]]) -> GoldV
     """The verdicts by question, from each rater's choice by question."""
     verdicts = {key: QuestionVerdict(dict(ratings)) for key, ratings in by_question.items()}
     return GoldVerdicts(verdicts)
+
+
+def _names(questions: Sequence[QuestionKey]) -> str:
+    """The first questions, each with its task."""
+    names = [shown(f"{sample_id} of {task}") for task, sample_id in questions]
+    return first_names(names, 5)
+
+
+def _question_id(sample_id: str) -> str:
+    """The id of the question that a sample with rotated options or another prompt asks."""
+    return sample_id.rpartition("~")[0] or sample_id

@@ -103,9 +103,19 @@ def build(
         wrong_golds=without_wrong_golds,
     )
     cache = None if fresh else cache_root()
+    notes: list[str] = []
     with progress("reading results") as bar:
-        board = publish(results, out, options, figures=formats, cache=cache, progress=bar)
+        board = publish(
+            results,
+            out,
+            options,
+            figures=formats,
+            cache=cache,
+            progress=bar,
+            note=notes.append,
+        )
     report(board, out)
+    write(*(printable(f"{without_wrong_golds}: {note}") for note in notes))
     if rejudged is not None:
         _show_absent(rejudged, board)
     if without_wrong_golds is not None:

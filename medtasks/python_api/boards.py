@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,6 +15,7 @@ from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_
 from medtasks.core.text import first_names
 from medtasks.leaderboard.board.build import OrganiserFacts, build_board
 from medtasks.leaderboard.board.models import Described, Models, read_by_model
+from medtasks.leaderboard.board.sensitivity import asked_as
 from medtasks.leaderboard.board.usage import Price, Prices
 from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.markdown_tables import as_markdown
@@ -21,7 +23,8 @@ from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.corrected_runs import CorrectedRuns, corrected_whole_runs
 from medtasks.leaderboard.schema.board import Board, Refused
-from medtasks.leaderboard.verify.gold_verdicts import WRONG, read_verdicts
+from medtasks.leaderboard.verify.gold_verdicts import WRONG, GoldVerdicts, read_verdicts
+from medtasks.leaderboard.verify.question_content import QuestionKey, add_contents
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 from medtasks.python_api.runs import Run, Runs, open
 
@@ -103,6 +106,7 @@ def board(
         layouts: what is shown of each benchmark; by default the installed ones.
         without_wrong_golds: people's verdicts on gold answers, as for `medtasks.audit`: adds a
             table with the headline scores and ranks without the questions that were found wrong.
+            A warning names questions that have changed since, or that are not in the runs.
 
     Raises:
         UsageError: there is no run.
@@ -125,7 +129,10 @@ def board(
         corrected = corrected_whole_runs(Path(human), whole_runs)
     found_wrong: Sequence[tuple[str, str]] = ()
     if without_wrong_golds is not None:
-        found_wrong = sorted(read_verdicts(Path(without_wrong_golds)).found(WRONG))
+        verdicts = _current_verdicts(Path(without_wrong_golds), opened)
+        for note in verdicts.unused_notes():
+            warnings.warn(f"{without_wrong_golds}: {note}", stacklevel=2)
+        found_wrong = sorted(verdicts.found(WRONG))
     made = build_board(
         scored,
         refused,
@@ -138,6 +145,24 @@ def board(
         layouts=layouts,
     )
     return ExportableBoard(**dict(made))
+
+
+def _current_verdicts(path: Path, runs: Sequence[Run]) -> GoldVerdicts:
+    """The verdicts at ``path`` that are about questions of the runs as they are now."""
+    verdicts = read_verdicts(path)
+    contents: dict[QuestionKey, set[str]] = {}
+    for run in runs:
+        if run.unfinished:
+            continue
+        try:
+            samples = run.whole.samples
+        except MachineError:
+            raise
+        except MedtasksError:  # the board lists it as refused
+            continue
+        for task in verdicts.tasks_with(samples, asked_as):
+            add_contents(contents, samples[task])
+    return verdicts.compared(contents).found_in(contents, asked_as)
 
 
 def opened_runs(runs: AnyRuns) -> list[Run]:

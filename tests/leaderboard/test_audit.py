@@ -144,6 +144,18 @@ def test_what_raters_said_is_read_from_their_files(
     torn.write_bytes(written.read_bytes()[:-9])
     note = "the last line of ben.jsonl is cut off and not used: its answer is asked again"
     assert note in report.with_verdicts(read_verdicts(torn)).notes
+    older = tmp_path / "older.jsonl"
+    seen = verdicts.hashes[report.questions[0].task, report.questions[0].sample_id]["ben"]
+    older.write_text(written.read_text(encoding="utf-8").replace(seen, "0" * 16), "utf-8")
+    judged = report.with_verdicts(read_verdicts(older))
+    assert judged.questions[0].verdict is None
+    assert all(question.verdict is not None for question in judged.questions[1:])
+    name = f"'{report.questions[0].sample_id} of {report.questions[0].task}'"
+    unused = f"1 rated question has changed since, so earlier verdicts are not used: {name}"
+    assert judged.notes[-2] == unused
+    runs = medtasks.open(results)
+    with pytest.warns(UserWarning, match=unused):
+        medtasks.board(runs, without_wrong_golds=older)
     edited = tmp_path / "ann.jsonl"
     lines = (results / "ratings" / GOLD / "ann.jsonl").read_text(encoding="utf-8")
     edited.write_text(lines.replace('"gold": "wrong"', '"gold": "false"'), encoding="utf-8")
@@ -206,9 +218,20 @@ def test_a_board_shows_scores_and_ranks_without_wrong_golds(
 ) -> None:
     file = tmp_path / "golds.csv"
     rows = [f"{task},{sample},wrong" for task, sample in planted]
+    task = next(iter(planted))[0]
+    rows += [f"{task},gone,wrong", "no_such_task,a,wrong"]
     file.write_text("\n".join(["task,sample_id,verdict", *rows]), encoding="utf-8")
     runs = medtasks.open(results)
-    board = medtasks.board(runs, without_wrong_golds=file)
+    absent = (
+        f"2 rated questions are not in the results and not used: 'gone of {task}', "
+        "'a of no_such_task'"
+    )
+    with pytest.warns(UserWarning, match=absent):
+        board = medtasks.board(runs, without_wrong_golds=file)
+    site = str(tmp_path / "site")
+    command = ["leaderboard", "build", str(results), "--out", site, "--demonstration"]
+    printed = CliRunner().invoke(app, [*command, "--without-wrong-golds", str(file)])
+    assert absent in " ".join(printed.output.split())
     (page,) = board.benchmarks
     table = next(table for table in page.tables if table.name == "without-wrong-golds")
     assert "MCQ, all rows: 3 of 43 items" in table.note
