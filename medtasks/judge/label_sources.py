@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
-from medtasks.core.errors import UsageError, reading
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import file_sha256, short_hash
+from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.csv_rows import read_csv_rows
 from medtasks.judge.rating_file import is_rating_file, rating_files, read_rating_file
@@ -76,8 +79,12 @@ def labelled_runs(human: Path) -> set[str]:
 def labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
     """The rubrics of the labels under which the run was judged.
 
+    A CSV file does not name its rubric: if there are several, it is the only one with all aspects
+    in the file.
+
     Raises:
         UsageError: there is none, or a CSV file may be about several.
+        DataError: the labels cannot be read.
     """
     judged = run.manifest.judge
     if human.is_dir():
@@ -91,10 +98,7 @@ def labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
         labelled = list(judged)
         problem = f"{human}: the run was not judged"
         if len(labelled) > 1:
-            raise UsageError(
-                f"{human}: the run was judged under {first_names(labelled)}, and a CSV file does "
-                "not say which one its labels are of; give rating files."
-            )
+            labelled = [_rubric_of_csv(run, human)]
     if not labelled:
         names = first_names(sorted(judged)) if judged else "none"
         fix = "give ratings under one of these, or judge the run" if judged else "judge it first"
@@ -102,6 +106,44 @@ def labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:
             f"{problem} ({names}), so there is nothing to correct; {fix} with `medtasks judge`."
         )
     return [judged[name] for name in labelled]
+
+
+def _rubric_of_csv(run: RunRecord, human: Path) -> str:
+    """The only rubric of a run's judge that has all aspects in a CSV file."""
+    labelled = set()
+    for _, row in read_csv_rows(human):
+        if row.get("score", "").strip():
+            labelled.add(row.get("aspect", "").strip())
+    judged = run.manifest.judge
+    if not labelled:
+        return next(iter(judged))  # under any rubric, reading the labels says what is missing
+    fitting = [name for name in judged if labelled <= _aspect_names(run, judged[name])]
+    if len(fitting) == 1:
+        return fitting[0]
+    aspects = first_names([shown(name) for name in sorted(labelled)])
+    if fitting:
+        why = f"{first_names(fitting)} have all its aspects ({aspects})"
+        fix = "give rating files, which name their rubric"
+    else:
+        why = f"none of these has all its aspects ({aspects})"
+        fix = "correct them, or give a file for one rubric alone"
+    raise UsageError(
+        f"{human}: the run was judged under {first_names(list(judged))}, and {why}, expected "
+        f"exactly one; {fix}."
+    )
+
+
+def _aspect_names(run: RunRecord, facts: RubricFacts) -> set[str]:
+    """The names of a rubric's aspects, including those that the run's documents name."""
+    rubric = facts.rubric
+    names = {aspect.name for aspect in rubric.aspects}
+    if rubric.aspects_from is None:
+        return names
+    for task in facts.tasks:
+        for sample in run.samples.get(task, ()):
+            with suppress(DataError):  # nobody can label a document that does not fit
+                names.update(aspect.name for aspect in aspects_of(rubric, sample.whole_document()))
+    return names
 
 
 def _has_ratings(folder: Path, rubric: str) -> bool:

@@ -14,12 +14,14 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 from typer.testing import CliRunner
 
 import medtasks
+from medtasks.catalog.rubric import Rubric
 from medtasks.catalog.rubric_files import load_rubric
 from medtasks.cli.app import app
 from medtasks.core.errors import DataError, UsageError
 from medtasks.harness import run_tasks
 from medtasks.judge.corrected_scores import CorrectedRun, corrected_run
 from medtasks.judge.human_labels import rating_hash
+from medtasks.judge.label_sources import labelled_rubrics
 from medtasks.judge.ratable import ratable_answers
 from medtasks.judge.rating_file import rating_path
 from medtasks.judge.rating_records import AnswerKey, Rating, RatingPlan
@@ -284,6 +286,38 @@ def test_what_cannot_be_corrected_is_refused_with_the_reason(
     expected = "has no ratings under a rubric that judged the run .*; give ratings under one of"
     with pytest.raises(UsageError, match=expected):
         corrected(folders[0], tmp_path)
+
+
+def test_a_csv_file_is_of_the_only_rubric_with_its_aspects(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    run = whole(folders[0])
+    (facts,) = run.manifest.judge.values()
+    renamed = tuple(
+        aspect.model_copy(update={"name": f"other_{aspect.name}"}) for aspect in RUBRIC.aspects
+    )
+    other = RUBRIC.model_copy(update={"name": "other", "aspects": renamed})
+    samples = [sample.sample_id for task in run.samples.values() for sample in task]
+    file = as_csv(
+        tmp_path / "labels.csv", dict.fromkeys(samples, ",1"), "sample_id,aspect,score,probability"
+    )
+
+    def rubrics(second: Rubric) -> list[str]:
+        """The rubrics of the labels, if the run was also judged under a second one."""
+        judge = {"other": facts.model_copy(update={"rubric": second}), RUBRIC.name: facts}
+        manifest = run.manifest.model_copy(update={"judge": judge})
+        record = RunRecord(manifest, run.samples, run.tasks, run.groups)
+        return [labelled.rubric.name for labelled in labelled_rubrics(record, file)]
+
+    assert rubrics(other) == [RUBRIC.name]
+    expected = f"judged under other, {RUBRIC.name}, and other, {RUBRIC.name} have all its aspects"
+    with pytest.raises(UsageError, match=rf"{expected} .*; give rating files"):
+        rubrics(other.model_copy(update={"aspects": RUBRIC.aspects}))
+    file.write_text("sample_id,aspect,score\ns,unknown,1\n", encoding="utf-8")
+    with pytest.raises(
+        UsageError, match=r"none of these has all its aspects .'unknown'.*; correct"
+    ):
+        rubrics(other)
 
 
 def test_answers_that_changed_since_they_were_rated_correct_nothing(
