@@ -27,6 +27,8 @@ FOLDER = "ratings"
 """The name of the folder of ratings beside runs."""
 SUFFIX = ".jsonl"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.I)
+"""Names of devices under Windows, also before any suffix."""
 
 _Line = TypeVar("_Line", RatingPlan, Rating)
 
@@ -61,7 +63,8 @@ def rating_path(folder: Path, rubric: str, rater: str) -> Path:
     """The file of a rater under a rubric, in a folder of ratings.
 
     Raises:
-        UsageError: the name of the rubric or of the rater cannot be part of a path.
+        UsageError: the name of the rubric or of the rater cannot be part of a path, or differs from
+            that of another rater only in upper and lower case.
     """
     for name, option in ((rubric, "--rubric"), (rater, "--rater")):
         if not _NAME.fullmatch(name):
@@ -69,7 +72,29 @@ def rating_path(folder: Path, rubric: str, rater: str) -> Path:
                 f"{option} {shown(name)}: names a file, expected up to 64 letters, digits, `.`, "
                 "`_` and `-`; give another."
             )
-    return folder / rubric / f"{rater}{SUFFIX}"
+        if _RESERVED.fullmatch(name):
+            raise UsageError(
+                f"{option} {shown(name)}: names a file, which Windows reserves for a device, "
+                "expected another name; add a letter, for example."
+            )
+    path = folder / rubric / f"{rater}{SUFFIX}"
+    _require_distinct(path, rater)
+    return path
+
+
+def _require_distinct(path: Path, rater: str) -> None:
+    """Refuse a new file that would be that of another rater where case makes no difference."""
+    existing = {file.name for file in path.parent.glob(f"*{SUFFIX}")}
+    if path.name in existing:
+        return
+    for name in sorted(existing):
+        if name.casefold() == path.name.casefold():
+            existing_rater = name.removesuffix(SUFFIX)
+            raise UsageError(
+                f"--rater {shown(rater)}: differs only in upper and lower case from the rater "
+                f"{shown(existing_rater)} in {path.parent}, expected a name that differs in more; give "
+                f"--rater {existing_rater} if you are the same person, or else another."
+            )
 
 
 def ratings_beside(results: Path) -> Path:

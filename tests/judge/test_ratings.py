@@ -235,6 +235,23 @@ def test_a_line_that_was_cut_off_is_dropped_and_its_answer_asked_again(tmp_path:
         assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize("name", ["CON", "nul", "Aux.1", "com1", "LPT9.x"])
+def test_names_that_windows_reserves_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=f"--rater '{name}': names a file, which Windows"):
+        rating_path(tmp_path, "r", name)
+    assert rating_path(tmp_path, "r", f"{name[:3]}rad").name == f"{name[:3]}rad.jsonl"
+
+
+def test_raters_whose_names_differ_only_in_case_are_refused(tmp_path: Path) -> None:
+    path = rating_path(tmp_path, "r", "Ann")
+    path.parent.mkdir()
+    path.touch()
+    assert rating_path(tmp_path, "r", "Ann") == path
+    assert rating_path(tmp_path, "other", "ann").name == "ann.jsonl"
+    with pytest.raises(UsageError, match="--rater 'ann': differs only in upper and lower case"):
+        rating_path(tmp_path, "r", "ann")
+
+
 def test_two_processes_do_not_rate_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "ann.jsonl"
     with (
