@@ -92,8 +92,8 @@ def _require_distinct(path: Path, rater: str) -> None:
             existing_rater = name.removesuffix(SUFFIX)
             raise UsageError(
                 f"--rater {shown(rater)}: differs only in upper and lower case from the rater "
-                f"{shown(existing_rater)} in {path.parent}, expected a name that differs in more; give "
-                f"--rater {existing_rater} if you are the same person, or else another."
+                f"{shown(existing_rater)} in {path.parent}, expected a name that differs in more; "
+                f"give --rater {existing_rater} if you are the same person, or else another."
             )
 
 
