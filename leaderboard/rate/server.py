@@ -41,7 +41,7 @@ Report = Callable[[str], None]
 
 def application(session: RatingSession, token: str, report: Report) -> web.Application:
     """The server's application, for requests below ``/<token>/`` to this host and its port."""
-    handlers = _Handlers(session, token, report, _environment())
+    handlers = _RatingHandlers(session, token, report, _environment())
     server = web.Application(client_max_size=_LARGEST_FORM, middlewares=[handlers.guard])
     server.router.add_get(f"/{token}/{{name:.*}}", handlers.show)
     server.router.add_post(f"/{token}/{_FORM}", handlers.rate)
@@ -73,7 +73,7 @@ def _environment() -> Environment:
 
 
 @dataclass(frozen=True)
-class _Handlers:
+class _RatingHandlers:
     """The handlers of requests for the pages of a session, whose addresses begin with the token."""
 
     session: RatingSession

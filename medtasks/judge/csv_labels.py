@@ -33,7 +33,7 @@ class _LabelPlace(NamedTuple):
 
 
 @dataclass
-class _RatedUnit:
+class _LabelledUnit:
     """The scores of one rater for one sample, with what the rows state of how it was drawn."""
 
     rater: str
@@ -83,7 +83,7 @@ class _RowLabels:
     rubric: Rubric
     run: LabelledRun
     tasks_of_sample: Mapping[str, list[str]]
-    units: dict[tuple[str, Unit], _RatedUnit] = field(default_factory=dict)
+    units: dict[tuple[str, Unit], _LabelledUnit] = field(default_factory=dict)
     labelled: dict[_LabelPlace, Where] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
 
@@ -108,11 +108,11 @@ class _RowLabels:
         first.scores[aspect.name] = score
 
 
-def _rated_unit(cells: Mapping[str, str], place: _LabelPlace, where: Where) -> _RatedUnit:
+def _rated_unit(cells: Mapping[str, str], place: _LabelPlace, where: Where) -> _LabelledUnit:
     """What a row states of its sample, without the score."""
     stratum = cells.get("stratum", "")
     probability = _probability(cells.get("probability", ""), where)
-    return _RatedUnit(place.rater, place.unit, where, stratum, probability)
+    return _LabelledUnit(place.rater, place.unit, where, stratum, probability)
 
 
 def _probability(cell: str, where: Where) -> float | None:
@@ -128,7 +128,7 @@ def _probability(cell: str, where: Where) -> float | None:
     return probability
 
 
-def _require_same_draw(first: _RatedUnit, row: _RatedUnit) -> None:
+def _require_same_draw(first: _LabelledUnit, row: _LabelledUnit) -> None:
     """Refuse rows of one rater and sample with different strata or probabilities."""
     for column in ("stratum", "probability"):
         value, expected = getattr(row, column), getattr(first, column)
@@ -136,7 +136,7 @@ def _require_same_draw(first: _RatedUnit, row: _RatedUnit) -> None:
             raise wrong(row.where, column, value, f"{expected!r} as in line {first.where.line}")
 
 
-def _weighted(units: list[_RatedUnit], absent: set[str]) -> HumanLabels:
+def _weighted(units: list[_LabelledUnit], absent: set[str]) -> HumanLabels:
     """The labels with their weights, if the rows state how the samples were drawn."""
     probabilities, why_unweighted = _probabilities(units)
     labels = []
@@ -149,7 +149,7 @@ def _weighted(units: list[_RatedUnit], absent: set[str]) -> HumanLabels:
     return HumanLabels(tuple(labels), tuple(sorted(absent)), why_unweighted=why_unweighted)
 
 
-def _probabilities(units: list[_RatedUnit]) -> tuple[dict[tuple[str, Unit], float], str]:
+def _probabilities(units: list[_LabelledUnit]) -> tuple[dict[tuple[str, Unit], float], str]:
     """The expected number of ratings of each sample by all raters, or why it is not known.
 
     It is the sum of the raters' probabilities. Those of raters who did not rate the sample are
