@@ -42,6 +42,8 @@ class _CorrectedModel:
     run: ScoredRun
     corrected: CorrectedRun
     score: CorrectedScore
+    value: float
+    """The estimate of ``score``, which there is: models without one are ``lacking``."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,9 @@ def _corrected_column(
         if corrected_scores is None or score is None or score.value is None:
             lacking.append(model)
         else:
-            models.append(_CorrectedModel(model, run, corrected_scores, score))
+            models.append(_CorrectedModel(model, run, corrected_scores, score, score.value))
     sign = -1 if column.higher_is_better else 1
-    models.sort(key=lambda model: (sign * (model.score.value or 0.0), model.model))
+    models.sort(key=lambda model: (sign * model.value, model.model))
     return _CorrectedColumn(column, models, sorted(lacking))
 
 
@@ -147,21 +149,21 @@ def _detail_cells(corrected_column: _CorrectedColumn) -> Iterator[FilledCell]:
         score = model.score
         numbers: list[tuple[BoardColumn, float]] = []
         if is_ranked:
-            numbers.append((rank, _rank(corrected_column, score)))
+            numbers.append((rank, _rank(corrected_column, model.value)))
         numbers.append((labels, score.labels))
         numbers.append((cannot_tell, score.cannot_tell))
-        numbers.append((worth, score.effective_labels or 0.0))
+        if score.effective_labels is not None:
+            numbers.append((worth, score.effective_labels))
         for number_column, number in numbers:
             cell = Cell(value=number, items=score.answers, signature=score.signature)
             yield FilledCell(model.model, number_column, cell, (model.run.public.key,))
 
 
-def _rank(corrected_column: _CorrectedColumn, score: CorrectedScore) -> int:
-    """The rank by corrected scores; ties share it."""
+def _rank(corrected_column: _CorrectedColumn, value: float) -> int:
+    """The rank of a corrected score in its column; ties share it."""
     sign = 1 if corrected_column.column.higher_is_better else -1
-    values = [sign * (model.score.value or 0.0) for model in corrected_column.models]
-    own = sign * (score.value or 0.0)
-    return 1 + sum(value > own for value in values)
+    better = [model for model in corrected_column.models if sign * (model.value - value) > 0]
+    return 1 + len(better)
 
 
 def _derived(
