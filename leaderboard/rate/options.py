@@ -38,8 +38,12 @@ class RatingOptions:
         """Refuse options that differ from those of the file; only the sample may be larger.
 
         Raises:
-            UsageError: an option or the rubric differs, or the sample is smaller.
+            UsageError: an option, the rater or the rubric differs, or the sample is smaller.
         """
+        if plan.rater != self.rater:
+            raise self._differs(
+                f"--rater {self.rater}", f"--rater {plan.rater}", "restore the name of that file"
+            )
         if plan.rubric_hash != rubric_hash:
             raise self._differs(
                 f"rubric {self.rubric}", f"another version of it ({plan.rubric_hash})", "restore it"

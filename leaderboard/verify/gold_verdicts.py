@@ -12,7 +12,8 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
 from medtasks.data.csv_rows import read_csv_rows
-from medtasks.judge.rating_file import is_rating_file, ratings_beside, read_ratings
+from medtasks.judge.joined_ratings import read_ratings
+from medtasks.judge.rating_file import is_rating_file, ratings_beside
 from medtasks.judge.rating_records import GOLD, GOLD_CHOICES
 
 from .question_content import Contents, QuestionKey

@@ -12,8 +12,9 @@ from medtasks.catalog.rubric import Rubric, rubric_hash
 from medtasks.core.errors import DataError
 from medtasks.core.schema import shown
 from medtasks.judge.csv_labels import read_csv_labels
+from medtasks.judge.joined_ratings import read_ratings
 from medtasks.judge.labels import HumanLabel, HumanLabels, LabelledRun, LabelledStratum
-from medtasks.judge.rating_file import RatingFile, is_rating_file, read_ratings
+from medtasks.judge.rating_file import RatingFile, is_rating_file
 from medtasks.judge.rating_records import Rating
 from medtasks.judge.rating_weights import StratumRatings, strata_ratings
 

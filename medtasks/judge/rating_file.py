@@ -162,33 +162,6 @@ def read_rating_file(path: Path) -> RatingFile:
     return RatingFile(path, plan, ordered, size)
 
 
-def read_ratings(path: Path, rubric: str) -> list[RatingFile]:
-    """The rating files under a rubric at ``path``, a file or a folder.
-
-    Raises:
-        UsageError: there is no rating file.
-        DataError: one cannot be read, is of another rubric, or two are of the same rater.
-    """
-    files = []
-    by_rater: dict[str, Path] = {}
-    for file_path in rating_files(path, rubric):
-        file = read_rating_file(file_path)
-        plan = file.plan
-        if plan.rubric != rubric:
-            raise DataError(
-                f"{file_path}, line 1: field `rubric` is {shown(plan.rubric)}, expected "
-                f"{shown(rubric)}; name that rubric, or give other ratings."
-            )
-        if plan.rater in by_rater:
-            raise DataError(
-                f"{file_path}, line 1: field `rater` is {shown(plan.rater)}, as in "
-                f"{by_rater[plan.rater]}, expected a file a rater; remove one."
-            )
-        by_rater[plan.rater] = file_path
-        files.append(file)
-    return files
-
-
 def _is_plan(line: bytes) -> bool:
     """Whether a line is a plan and not a rating; whatever is invalid is taken for a rating."""
     try:

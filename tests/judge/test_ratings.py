@@ -16,6 +16,7 @@ from medtasks.catalog.rubric_files import load_rubric
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.locks import LockedError
 from medtasks.judge.human_labels import rating_hash, read_labels
+from medtasks.judge.joined_ratings import read_ratings
 from medtasks.judge.labels import LabelledRun
 from medtasks.judge.rating_file import RatingFile, rating_path, read_rating_file
 from medtasks.judge.rating_records import Rating, RatingPlan
@@ -193,6 +194,29 @@ def test_files_that_were_not_drawn_together_are_not_joined() -> None:
     for changed in (plan("bo", seed=1), plan("bo", overlap=5)):
         with pytest.raises(DataError, match=r"bo.jsonl: field `(seed|overlap)` .* as in ann.jsonl"):
             weighted_ratings([rated(plan(), 3), rated(changed, 3)])
+
+
+def test_a_file_that_was_copied_for_another_rater_is_refused(tmp_path: Path) -> None:
+    """A copy is recognised also if its rater has another name and goes on to rate; people who save
+    the same rating in the same second once are not taken for one.
+    """
+    ann = plan()
+    bo = ann.model_copy(update={"rater": "bo"})
+
+    def at(number: int, second: int) -> Rating:
+        return rating(ann, number).model_copy(
+            update={"time": f"2026-11-30T05:00:{second:02}+00:00", "seconds": 4.5}
+        )
+
+    written(tmp_path, ann, [at(number, number) for number in range(6)])
+    by_chance = [at(0, 0), *(at(number, 59 - number) for number in range(1, 6))]
+    path = written(tmp_path, bo, by_chance)
+    assert len(read_ratings(tmp_path, KVASIR.name)) == 2
+    path.unlink()
+    written(tmp_path, bo, [at(0, 0), at(1, 1), *(at(number, 50) for number in range(6, 9))])
+    copied = r"bo\.jsonl: 2 of its 5 ratings have the scores and times of those in .*ann\.jsonl"
+    with pytest.raises(DataError, match=rf"{copied}, .*; remove the copy"):
+        read_ratings(tmp_path, KVASIR.name)
 
 
 def test_a_file_keeps_the_last_rating_of_an_answer(tmp_path: Path) -> None:

@@ -253,6 +253,9 @@ def test_a_rater_continues_where_they_stopped(results: Path) -> None:
         ({"rater": "bo", "sample": 1}, "--sample 1: there are .* expected at least"),
     ]:
         refuses(results, UsageError, message, **{"overlap": 4, **changed})
+    ratings = results / "ratings" / RUBRIC
+    shutil.copy(ratings / "ann.jsonl", ratings / "cy.jsonl")
+    refuses(results, UsageError, "--rater cy: .* was begun with --rater ann", rater="cy")
 
 
 def test_changed_results_are_refused_and_a_new_verdict_is_not(results: Path) -> None:
