@@ -194,7 +194,7 @@ def publish(
             raise _nothing_to_show(board, results)
         if options.wrong_golds is not None:
             verdicts = checked_verdicts(options.wrong_golds, results, RunStore(folder / "scores"))
-            for sentence in verdicts.unused_notes():
+            for sentence in verdicts.caveats():
                 note(sentence)
         made_of = ""
         if built.made_of and cache is not None:

@@ -26,7 +26,8 @@ class DoubtfulQuestion:
     ``probability_wrong`` is the probability that its gold answer is wrong, by the models' votes;
     None if it was not estimated. ``options`` are by label, empty for an open question; ``rival`` is
     the option that models prefer. ``votes`` and ``blind_votes`` are the labels of the chosen
-    options by model (None: none of them). ``verdict`` is what people said.
+    options by model (None: none of them). ``content`` identifies what people see of the question
+    who check its gold answer (`content_hash`). ``verdict`` is what people said.
     """
 
     benchmark: str
@@ -43,6 +44,7 @@ class DoubtfulQuestion:
     signs: tuple[Sign, ...]
     votes: Mapping[str, str | None]
     blind_votes: Mapping[str, str | None]
+    content: str
     verdict: QuestionVerdict | None = None
 
     @property
@@ -246,6 +248,7 @@ def _doubtful_question(
         signs=tuple(sorted(own_signs, key=lambda sign: order.index(sign.kind))),
         votes=_labels(question, question.chosen, names),
         blind_votes=_labels(question, question.chosen_blind, names),
+        content=question.rated_content,
     )
 
 

@@ -10,11 +10,13 @@ from medtasks.core.text import first_names
 
 from ..exports.csv_scores import Field, csv_field
 from ..intake.shown_layouts import is_withheld, layout_of
+from ..verify.gold_verdicts import QUESTION_HASH
 from .audit_report import AuditReport, DoubtfulQuestion
 
 COLUMNS = (
     "task",
     "sample_id",
+    QUESTION_HASH,
     "reasons",
     "signs",
     "strength",
@@ -27,12 +29,15 @@ COLUMNS = (
     "preferred",
     "answers",
 )
-"""``signs`` are the kinds of signs; ``strength`` is strong or weak; ``probability_wrong`` is that
-of the gold answer by the models' votes; ``verdict`` is what most raters said, ``ratings`` what all
+"""``question_hash`` identifies the question, its options and its gold answer (`content_hash`);
+``signs`` are the kinds of signs; ``strength`` is strong or weak; ``probability_wrong`` is that of
+the gold answer by the models' votes; ``verdict`` is what most raters said, ``ratings`` what all
 said; ``preferred`` is the option that models choose; ``answers`` are the models' options.
 """
-_PRIVATE = ("question", "options", "gold", "preferred", "answers")
-"""Columns that are empty where nothing of the samples may be published."""
+_PRIVATE = (QUESTION_HASH, "question", "options", "gold", "preferred", "answers")
+"""Columns that are empty where nothing of the samples may be published: whoever guesses a question
+and its options could confirm the gold answer by the hash.
+"""
 
 
 def question_csv(report: AuditReport) -> str:
@@ -70,6 +75,7 @@ def _fields(question: DoubtfulQuestion) -> Mapping[str, Field]:
     fields: dict[str, Field] = {
         "task": question.task,
         "sample_id": question.sample_id,
+        QUESTION_HASH: question.content,
         "reasons": question.reasons,
         "signs": " ".join(sign.kind.value for sign in question.signs),
         "strength": "strong" if question.is_strong else "weak",

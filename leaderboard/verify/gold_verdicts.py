@@ -20,9 +20,10 @@ from .question_content import Contents, QuestionKey
 
 WRONG = "wrong"
 CANNOT_TELL = "cannot tell"
+QUESTION_HASH = "question_hash"
+"""The column of a CSV file that identifies the question as the rater saw it (`content_hash`)."""
 _COLUMNS = ("task", "sample_id", "verdict")
-"""Required columns of a CSV file; ``rater`` is optional."""
-
+"""Required columns of a CSV file; ``rater`` and `QUESTION_HASH` are optional."""
 
 AskedAs: TypeAlias = Callable[[str], str]
 """The task that asks each question of a task once: the task itself if no other does."""
@@ -80,13 +81,15 @@ class GoldVerdicts:
     """The verdicts on questions, by task and sample id.
 
     ``hashes`` identify the question that each rater saw (`content_hash`), as far as it is known.
-    ``torn`` are the names of rating files whose last line was cut off, so that it is not read.
-    ``changed`` and ``absent`` are questions whose verdicts are not used: those that have changed
-    since a rater saw them, and those that are not in the results.
+    ``unidentified`` counts the verdicts without a hash, which are used even if the question has
+    changed. ``torn`` are the names of rating files whose last line was cut off, so that it is not
+    read. ``changed`` and ``absent`` are questions whose verdicts are not used: those that have
+    changed since a rater saw them, and those that are not in the results.
     """
 
     by_question: Mapping[tuple[str, str], QuestionVerdict] = field(default_factory=dict)
     hashes: Mapping[QuestionKey, Mapping[str, str]] = field(default_factory=dict)
+    unidentified: int = 0
     torn: tuple[str, ...] = ()
     changed: tuple[QuestionKey, ...] = ()
     absent: tuple[QuestionKey, ...] = ()
@@ -99,8 +102,8 @@ class GoldVerdicts:
         """The questions of which most raters said this, by task and sample id."""
         return {key for key, verdict in self.by_question.items() if verdict.majority == choice}
 
-    def unused_notes(self) -> Iterator[str]:
-        """Which verdicts are not used, and why."""
+    def caveats(self) -> Iterator[str]:
+        """Which verdicts are not used, and why, and which may be about an older question."""
         for name in self.torn:
             yield f"the last line of {name} is cut off and not used: its answer is asked again"
         if self.changed:
@@ -114,6 +117,12 @@ class GoldVerdicts:
             absent = counted(len(self.absent), "rated question")
             verb = "is" if len(self.absent) == 1 else "are"
             yield f"{absent} {verb} not in the results and not used: {_names(self.absent)}"
+        if self.unidentified:
+            verdicts = counted(self.unidentified, "verdict")
+            yield (
+                f"{verdicts} without `{QUESTION_HASH}`: whether the question has changed since it "
+                "was rated is not known"
+            )
 
     def compared(self, contents: Contents) -> GoldVerdicts:
         """Without verdicts on another version of a question than the results have.
@@ -167,7 +176,7 @@ class GoldVerdicts:
 
     def notes(self, questions: Sequence[_Named]) -> Iterator[str]:
         """What is not used, how many listed questions were rated, and how far raters agree."""
-        yield from self.unused_notes()
+        yield from self.caveats()
         if not self.by_question:
             return
         keys = {(question.task, question.sample_id) for question in questions}
@@ -192,7 +201,7 @@ class GoldVerdicts:
 
 def read_verdicts(path: Path) -> GoldVerdicts:
     """The verdicts in a folder of ratings, a rating file, or a CSV file with the columns ``task``,
-    ``sample_id``, ``verdict`` and perhaps ``rater``.
+    ``sample_id``, ``verdict`` and perhaps ``rater`` and ``question_hash``.
 
     Raises:
         UsageError: there is no such file, or the folder has no ratings of gold answers.
@@ -238,6 +247,8 @@ def verdicts_beside(results: Path) -> GoldVerdicts:
 def _from_csv(path: Path) -> GoldVerdicts:
     """The verdicts in a CSV file; rows without one are not rated yet."""
     by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    hashes: dict[QuestionKey, dict[str, str]] = defaultdict(dict)
+    unidentified = 0
     for row in read_csv_rows(path):
         fields = row.row
         missing = [name for name in _COLUMNS if name not in fields]
@@ -263,7 +274,12 @@ def _from_csv(path: Path) -> GoldVerdicts:
                 "in a column `rater`."
             )
         by_question[key][rater] = choice
-    return _verdicts(by_question)
+        seen = str(fields.get(QUESTION_HASH) or "").strip()
+        if seen:
+            hashes[key][rater] = seen
+        else:
+            unidentified += 1
+    return replace(_verdicts(by_question), hashes=hashes, unidentified=unidentified)
 
 
 def _verdicts(by_question: Mapping[tuple[str, str], Mapping[str, str]]) -> GoldVerdicts:

@@ -130,7 +130,7 @@ def board(
     found_wrong: Sequence[tuple[str, str]] = ()
     if without_wrong_golds is not None:
         verdicts = _current_verdicts(Path(without_wrong_golds), opened)
-        for note in verdicts.unused_notes():
+        for note in verdicts.caveats():
             warnings.warn(f"{without_wrong_golds}: {note}", stacklevel=2)
         found_wrong = sorted(verdicts.found(WRONG))
     made = build_board(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,37 @@ def test_verdicts_of_people_are_beside_the_reasons(
     printed = CliRunner().invoke(app, ["audit", str(results), "--verdicts", str(file)])
     assert "wrong 1, right 1" in printed.output
     assert "raters disagree on 1 of 1 question with several verdicts" in printed.output
+
+
+def test_a_csv_file_of_verdicts_notices_changed_questions(
+    report: AuditReport, tmp_path: Path
+) -> None:
+    """The list as `medtasks audit` writes it, with a verdict in each row: one question has changed
+    since, and one row has lost its hash.
+    """
+    rows = list(csv.DictReader(question_csv(report).splitlines()))
+    assert len(rows) >= 3
+    for row in rows:
+        row["verdict"] = "wrong"
+    rows[0]["question_hash"] = "0" * 16
+    file = tmp_path / "audit.csv"
+
+    def notes() -> tuple[str, ...]:
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+        judged = report.with_verdicts(read_verdicts(file))
+        assert judged.questions[0].verdict is None
+        assert all(str(question.verdict) == "wrong" for question in judged.questions[1:])
+        return judged.notes
+
+    changed = f"1 rated question has changed since, .*: '{rows[0]['sample_id']} of "
+    assert re.search(changed, " ".join(notes()))
+    assert "question_hash" not in " ".join(notes())
+    rows[1]["question_hash"] = ""
+    unknown = "1 verdict without `question_hash`: whether the question has changed since it was"
+    assert unknown in " ".join(notes())
 
 
 def test_the_page_of_a_view_links_to_media_and_answers(results: Path, report: AuditReport) -> None:
