@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,7 +139,11 @@ def _board_of_runs(
         organiser = replace(organiser, corrected=corrected_runs(options.human, runs, results))
     if options.wrong_golds is not None:
         verdicts = checked_verdicts(options.wrong_golds, results, store)
-        organiser = replace(organiser, wrong_golds=sorted(verdicts.found(WRONG)))
+        organiser = replace(
+            organiser,
+            wrong_golds=sorted(verdicts.found(WRONG)),
+            gold_notes=tuple(verdicts.caveats()),
+        )
     return build_board(
         runs,
         refused,
@@ -168,7 +172,6 @@ def publish(
     figures: Sequence[str] = (),
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
-    note: Callable[[str], None] = lambda _: None,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``; returns the board.
 
@@ -182,7 +185,6 @@ def publish(
         figures: formats of figures for download.
         cache: directory that keeps scored runs and the boards used last.
         progress: called with the number of runs that are read, and of all runs.
-        note: called with each sentence on verdicts on gold answers that are not used.
 
     Raises:
         UsageError: there are no results.
@@ -192,10 +194,6 @@ def publish(
         board = built.board
         if not board.runs:
             raise _nothing_to_show(board, results)
-        if options.wrong_golds is not None:
-            verdicts = checked_verdicts(options.wrong_golds, results, RunStore(folder / "scores"))
-            for sentence in verdicts.caveats():
-                note(sentence)
         made_of = ""
         if built.made_of and cache is not None:
             made_of = short_hash(f"{built.made_of} {' '.join(sorted(figures))}")

@@ -44,12 +44,14 @@ def benchmark_board(
     published: bool,
     corrected: Mapping[str, CorrectedRun],
     wrong_golds: WrongGolds = (),
+    gold_notes: Sequence[str] = (),
 ) -> BenchmarkBoard:
     """A benchmark's layout, filled with scores.
 
     What neither a run nor, if ``published``, a paper fills is left out. ``corrected`` are the
     scores that people's labels correct, by the digest of the run. With ``wrong_golds``, a table
-    shows the headline scores without these questions.
+    shows the headline scores without these questions; ``gold_notes`` say which verdicts on gold
+    answers are not used.
     """
     benchmark = get_benchmark(layout.benchmark)
     papers = read_paper_files(benchmark, with_figures=published)
@@ -63,7 +65,7 @@ def benchmark_board(
     prompts = prompt_section(columns, partial(column_ranking, groups))
     confidences = confidence_section(headline, source)
     by_people = corrected_tables(headline, columns, groups, corrected, models)
-    sensitivity = wrong_gold_tables(headline, groups, wrong_golds)
+    sensitivity = wrong_gold_tables(headline, groups, wrong_golds, gold_notes)
     tables = (*section.tables, *gains.tables, *prompts.tables, *confidences.tables)
     plots = (*section.plots, *gains.plots, *confidences.plots)
     costs = cost_section(headline, section.headline_rows, groups, prices, plots)

@@ -34,7 +34,7 @@ class OrganiserFacts:
     ``rejudged`` states how far verdicts agree with those that were asked for again, also for runs
     that are not on the board; ``corrected`` has the judged scores that people's labels correct.
     ``wrong_golds`` are the questions whose gold answers people found wrong, by task and sample id,
-    sorted.
+    sorted; ``gold_notes`` say which verdicts on gold answers are not used, and why.
     """
 
     models: Models = field(default_factory=dict)
@@ -42,6 +42,7 @@ class OrganiserFacts:
     rejudged: Sequence[Rejudged] = ()
     corrected: CorrectedRuns = field(default_factory=CorrectedRuns)
     wrong_golds: Sequence[tuple[str, str]] = ()
+    gold_notes: Sequence[str] = ()
 
 
 def build_board(
@@ -85,6 +86,7 @@ def build_board(
                 published=published,
                 corrected=organiser.corrected.by_digest,
                 wrong_golds=organiser.wrong_golds,
+                gold_notes=organiser.gold_notes,
             )
             benchmarks.append(benchmark)
     board_runs = _board_runs(distinct_runs, groups, benchmarks, organiser)
@@ -100,7 +102,18 @@ def build_board(
         runs={run.key: run for run in board_runs},
         benchmarks=tuple(benchmarks),
         refused=tuple(sorted(refused, key=lambda entry: (entry.folder, entry.reason))),
+        human_notes=tuple(_human_notes(organiser)),
     )
+
+
+def _human_notes(organiser: OrganiserFacts) -> Iterator[str]:
+    """Which labels and verdicts of people are not used; those of runs on the board are in the notes
+    on the run.
+    """
+    for note in organiser.corrected.unused:
+        yield f"labels of answers: {note}"
+    for note in organiser.gold_notes:
+        yield f"verdicts on gold answers: {note}"
 
 
 def _distinct_runs(runs: Iterable[ScoredRun]) -> list[ScoredRun]:

@@ -78,16 +78,20 @@ def corrected_tables(
             by_score.setdefault((column.task, column.metric), column)
     cells: list[FilledCell] = []
     notes = [_NOTE]
+    label_notes: dict[str, tuple[str, ...]] = {}
     for column in by_score.values():
         corrected_column = _corrected_column(column, groups, corrected)
         if not corrected_column.models:
             continue
+        for model in corrected_column.models:
+            label_notes[model.model] = model.corrected.notes
         cells += _score_cells(corrected_column)
         if column in headline:
             cells += _detail_cells(corrected_column)
             notes += _notes(corrected_column, _pairs(corrected_column), models)
     if not cells:
         return []
+    notes += _label_notes(label_notes, models)
     keys = dict.fromkeys(cell.column.key for cell in cells)
     column_of = {cell.column.key: cell.column for cell in cells}
     ordered_columns = [column_of[key] for key in keys]
@@ -226,6 +230,15 @@ def _notes(
         yield f"Significant differences in the corrected “{label}” (Holm): {', '.join(different)}."
     elif len(corrected_column.models) > 1:
         yield f"No two models differ significantly in the corrected “{label}” (Holm)."
+
+
+def _label_notes(
+    label_notes: Mapping[str, Sequence[str]], models: Mapping[str, BoardModel]
+) -> Iterator[str]:
+    """By model, which of its labels are not used, and which answers are in no estimate."""
+    for model, notes in sorted(label_notes.items()):
+        if notes:
+            yield f"{models[model].name}: {'; '.join(notes)}."
 
 
 def corrected_notes(corrected: CorrectedRuns, digest: str) -> Iterator[str]:

@@ -38,13 +38,17 @@ WrongGolds = Collection[tuple[str, str]]
 
 
 def wrong_gold_tables(
-    columns: Sequence[BoardColumn], groups: ComparabilityGroups, wrong_golds: WrongGolds
+    columns: Sequence[BoardColumn],
+    groups: ComparabilityGroups,
+    wrong_golds: WrongGolds,
+    gold_notes: Sequence[str] = (),
 ) -> list[BoardTable]:
     """The table with each headline score and its rank, with all questions and without the wrong
     ones; none if no score has such a question.
 
     Items are left out whole: all variants of a question, all rounds of a stream. Intervals and
-    clusters are as everywhere.
+    clusters are as everywhere. The table's note ends with ``gold_notes``, a sentence for each kind
+    of verdicts that are not used.
     """
     cells: list[FilledCell] = []
     counts: list[str] = []
@@ -67,6 +71,8 @@ def wrong_gold_tables(
         "A sensitivity analysis: no ranking uses it. Left out are items with a question whose gold "
         f"answer most people who checked it found wrong. {'; '.join(counts)}."
     )
+    if gold_notes:
+        note += f" Of the verdicts: {'; '.join(gold_notes)}."
     return [made_table(WITHOUT_WRONG_GOLDS, _TITLE, note, cells)]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line
+from medtasks.core.text import counted
 from medtasks.judge.corrected_scores import CorrectedRun, corrected_run
-from medtasks.judge.label_sources import labelled_runs
+from medtasks.judge.label_sources import labelled_runs, labels_by_run
 from medtasks.scoring.run_folder import read_manifest
 
 from ..verify.scored_run import ScoredRun, scored_run
@@ -18,11 +19,12 @@ from .collect import find_everything
 @dataclass(frozen=True)
 class CorrectedRuns:
     """The corrected scores of labelled runs by the digest of the run, and ``reasons``, why the
-    scores of others are not corrected.
+    scores of others are not corrected. ``unused`` says which labels are of other runs.
     """
 
     by_digest: Mapping[str, CorrectedRun] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
 
 
 def corrected_runs(human: Path, runs: Iterable[ScoredRun], paths: Sequence[Path]) -> CorrectedRuns:
@@ -55,11 +57,13 @@ def corrected_whole_runs(human: Path, runs: Iterable[ScoredRun]) -> CorrectedRun
         DataError: the labels cannot be read.
     """
     labelled = labelled_runs(human)
+    board_runs: set[str] = set()
     by_digest: dict[str, CorrectedRun] = {}
     reasons: dict[str, str] = {}
     for run in runs:
         if run.manifest.identity not in labelled:
             continue
+        board_runs.add(run.manifest.identity)
         try:
             by_digest[run.digest] = corrected_run(run.record, human)
         except UsageError as error:
@@ -69,4 +73,12 @@ def corrected_whole_runs(human: Path, runs: Iterable[ScoredRun]) -> CorrectedRun
             f"{human}: people labelled answers of none of these runs; give the results that "
             "`medtasks rate` was given."
         )
-    return CorrectedRuns(by_digest, reasons)
+    return CorrectedRuns(by_digest, reasons, tuple(_unused(human, board_runs)))
+
+
+def _unused(human: Path, board_runs: Set[str]) -> Iterator[str]:
+    """Which labels are of answers of runs other than `board_runs`."""
+    for run, labels in labels_by_run(human).items():
+        if run not in board_runs:
+            answers = counted(labels, "answer")
+            yield f"{answers} of run {run} not used, because the run is not on this board"

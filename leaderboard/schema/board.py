@@ -138,7 +138,7 @@ class Board(BoardRecord):
     """A whole leaderboard; the same results give the same board, at any time and in any order.
 
     With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the
-    newest run.
+    newest run. ``human_notes`` say which ratings by people are not used, and why.
     """
 
     schema_version: int = 1
@@ -153,3 +153,4 @@ class Board(BoardRecord):
     runs: dict[str, BoardRun]
     benchmarks: tuple[BenchmarkBoard, ...]
     refused: tuple[Refused, ...] = ()
+    human_notes: tuple[str, ...] = ()

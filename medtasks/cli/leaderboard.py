@@ -103,7 +103,6 @@ def build(
         wrong_golds=without_wrong_golds,
     )
     cache = None if fresh else cache_root()
-    notes: list[str] = []
     with progress("reading results") as bar:
         board = publish(
             results,
@@ -112,10 +111,8 @@ def build(
             figures=formats,
             cache=cache,
             progress=bar,
-            note=notes.append,
         )
     report(board, out)
-    write(*(printable(f"{without_wrong_golds}: {note}") for note in notes))
     if rejudged is not None:
         _show_absent(rejudged, board)
     if without_wrong_golds is not None:
@@ -158,8 +155,8 @@ def _show_without_table(verdicts: Path, board: Board) -> None:
 
 
 def report(board: Board, out: Path) -> None:
-    """Print what the rankings show, what is not comparable, what was refused, and where the pages
-    are.
+    """Print what the rankings show, what is not comparable, what was refused, which ratings by
+    people are not used, and where the pages are.
     """
     _show_findings(board)
     _show_not_comparable(board)
@@ -174,6 +171,7 @@ def report(board: Board, out: Path) -> None:
     for benchmark in board.benchmarks:
         if benchmark.published_problem:
             write(f"{benchmark.title}: published figures left out: {benchmark.published_problem}")
+    write(*(printable(note) for note in board.human_notes))
     runs = counted(len(board.runs), "run")
     models = counted(len(board.models), "model")
     write(f"{runs} of {models}: {out / 'index.html'}")

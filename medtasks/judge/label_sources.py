@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from medtasks.data.csv_rows import read_csv_rows
 from medtasks.judge.rating_file import is_rating_file, rating_files, read_rating_file
 from medtasks.runs.manifest import RubricFacts
 from medtasks.scoring.run_record import RunRecord
+
+_ANSWER = ("run", "task", "sample_id", "rater")
+"""Columns of a CSV file that identify a rater's answer, the run first."""
 
 
 def labels_hash(human: Path, rubric: str) -> str:
@@ -61,19 +65,52 @@ def labelled_runs(human: Path) -> set[str]:
         UsageError: there are no ratings, or a CSV file has no column `run`.
         DataError: the labels cannot be read.
     """
-    if human.is_dir():
-        paths = sorted(human.rglob("*.jsonl"))
-    elif is_rating_file(human):
-        paths = [human]
-    else:
+    if not human.is_dir() and not is_rating_file(human):
         require_named_runs(human)
         return {row["run"].strip() for _, row in read_csv_rows(human)}
-    if not paths:
-        raise UsageError(f"{human}: has no rating files; give a folder that `medtasks rate` wrote.")
     runs: set[str] = set()
-    for path in paths:
+    for path in _rating_paths(human):
         runs.update(stratum.run for stratum in read_rating_file(path).plan.strata)
     return runs
+
+
+def labels_by_run(human: Path) -> dict[str, int]:
+    """How many answers of each run people labelled, by the run's identity, sorted.
+
+    An answer counts once for each rater.
+
+    Raises:
+        UsageError: there are no ratings, or a CSV file has no column `run`.
+        DataError: the labels cannot be read.
+    """
+    answers: set[tuple[str, ...]] = set()
+    if human.is_dir() or is_rating_file(human):
+        for path in _rating_paths(human):
+            for rating in read_rating_file(path).ratings.values():
+                answers.add((rating.run, rating.task, rating.sample_id, str(path)))
+    else:
+        require_named_runs(human)
+        for _, row in read_csv_rows(human):
+            if row.get("score", "").strip():
+                named = (row.get(column, "").strip() for column in _ANSWER)
+                answers.add(tuple(named))
+    counts = Counter(answer[0] for answer in answers)
+    counts.pop("", None)  # gold answers were rated, or a row does not name its run
+    return dict(sorted(counts.items()))
+
+
+def _rating_paths(human: Path) -> list[Path]:
+    """The rating file itself, or all those in a folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not human.is_dir():
+        return [human]
+    paths = sorted(human.rglob("*.jsonl"))
+    if not paths:
+        raise UsageError(f"{human}: has no rating files; give a folder that `medtasks rate` wrote.")
+    return paths
 
 
 def labelled_rubrics(run: RunRecord, human: Path) -> list[RubricFacts]:

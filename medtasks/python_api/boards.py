@@ -106,7 +106,8 @@ def board(
         layouts: what is shown of each benchmark; by default the installed ones.
         without_wrong_golds: people's verdicts on gold answers, as for `medtasks.audit`: adds a
             table with the headline scores and ranks without the questions that were found wrong.
-            A warning names questions that have changed since, or that are not in the runs.
+
+    A warning names each kind of ratings by people that is not used, and the reason.
 
     Raises:
         UsageError: there is no run.
@@ -128,11 +129,11 @@ def board(
         whole_runs = [run.whole for run in opened if not run.unfinished]
         corrected = corrected_whole_runs(Path(human), whole_runs)
     found_wrong: Sequence[tuple[str, str]] = ()
+    gold_notes: Sequence[str] = ()
     if without_wrong_golds is not None:
         verdicts = _current_verdicts(Path(without_wrong_golds), opened)
-        for note in verdicts.caveats():
-            warnings.warn(f"{without_wrong_golds}: {note}", stacklevel=2)
         found_wrong = sorted(verdicts.found(WRONG))
+        gold_notes = tuple(verdicts.caveats())
     made = build_board(
         scored,
         refused,
@@ -140,10 +141,16 @@ def board(
         demonstration=demonstration,
         published=published,
         organiser=OrganiserFacts(
-            described_models, price_of_model, corrected=corrected, wrong_golds=found_wrong
+            described_models,
+            price_of_model,
+            corrected=corrected,
+            wrong_golds=found_wrong,
+            gold_notes=gold_notes,
         ),
         layouts=layouts,
     )
+    for note in made.human_notes:
+        warnings.warn(note, stacklevel=2)
     return ExportableBoard(**dict(made))
 
 

@@ -221,8 +221,11 @@ def test_compare_corrects_the_difference_and_the_board_ranks_by_it(
 
 
 def test_the_board_names_what_it_cannot_rank(folders: list[Path], tmp_path: Path) -> None:
+    def undecided_once(place: int, scores: Scores) -> Scores:
+        return dict.fromkeys(scores) if place == 0 else stricter(place, scores)
+
     ratings = tmp_path / "ratings"
-    rate(folders[:1], ratings, 28)
+    rate(folders[:1], ratings, 28, says=undecided_once)
     site = tmp_path / "site"
     results = str(folders[0].parents[1])
     shown(
@@ -232,6 +235,20 @@ def test_the_board_names_what_it_cannot_rank(folders: list[Path], tmp_path: Path
     page = (site / "benchmark-med_cmr.html").read_text(encoding="utf-8")
     assert "Judged scores corrected by people" in page
     assert "No ranks by the corrected" in page
+    assert "med_cmr_open: 1 rating cannot tell." in page
+
+
+def test_a_board_names_labels_of_runs_that_it_does_not_have(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    path = rate(folders, tmp_path, 50)
+    absent = whole(folders[1]).manifest.identity
+    rated = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    count = sum(rating["run"] == absent for rating in rated)
+    unused = f"{count} answers of run {absent} not used, because the run is not on this board"
+    with pytest.warns(UserWarning, match=unused):
+        board = medtasks.board(folders[:1], human=tmp_path)
+    assert board.human_notes == (f"labels of answers: {unused}",)
 
 
 def as_csv(path: Path, labels: Mapping[str, str], header: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,13 @@ def test_what_raters_said_is_read_from_their_files(
     runs = medtasks.open(results)
     with pytest.warns(UserWarning, match=unused):
         medtasks.board(runs, without_wrong_golds=older)
+    site = tmp_path / "site"
+    command = ["leaderboard", "build", str(results), "--out", str(site), "--demonstration"]
+    printed = CliRunner().invoke(app, [*command, "--without-wrong-golds", str(older)])
+    assert unused in " ".join(printed.output.split())
+    assert unused in unescape((site / "index.html").read_text(encoding="utf-8"))
+    page = (site / "benchmark-med_cmr.html").read_text(encoding="utf-8")
+    assert f"Of the verdicts: {unused}." in unescape(page)
     edited = tmp_path / "ann.jsonl"
     lines = (results / "ratings" / GOLD / "ann.jsonl").read_text(encoding="utf-8")
     edited.write_text(lines.replace('"gold": "wrong"', '"gold": "false"'), encoding="utf-8")
