@@ -30,7 +30,7 @@ from medtasks.core.errors import DataError
 from medtasks.metrics.registry import get_metric
 
 READABLE = {
-    "kvasir_vqa_x1": (503, 7),
+    "kvasir_vqa_x1": (1063, 7),
     "med_cmr": (63, 0),
     "medstreambench": (81, 0),
     "mi_cxr": (154, 0),

@@ -1,10 +1,10 @@
-"""Kvasir-VQA-x1 (Tables 6 and 7, Figures 1 to 3), with its transformed track, which the original is
-compared with.
+"""Kvasir-VQA-x1 (Tables 6 and 7, Figures 1 to 3, the released scores by level), with its
+transformed track, which the original is compared with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, FINDINGS
 from medtasks.benchmarks.layout_parts import (
@@ -40,6 +40,11 @@ _TEXT = {
 _SHARES = {metric: _TEXT[metric] for metric in ("rouge1", "rouge2", "rougeL", "meteor", "bleu")}
 _PAIRED = {"judged_accuracy": "Judged accuracy", **_SHARES}
 _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
+_IN_LEVELS = ("rougeL", "meteor", "bleu")
+"""Text metrics in the table of all levels, beside the judged ones."""
+_RELEASED = [metric for metric in _TEXT if metric != "chrf++"]
+"""Metrics for which the authors released scores by level."""
+_NOT_IN_LEVELS = [metric for metric in _RELEASED if metric not in _IN_LEVELS]
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _ERRORS, _ERROR_PLOT = kinds_of_error(
@@ -65,6 +70,8 @@ _CLASS_TABLES = {
 _NOTES = {
     "text": "The column CHRF++ in Table 6 of the paper is chrF with word order 0. "
     "Compare it with chrF here.",
+    "levels-text": "ROUGE-L, METEOR and BLEU are in the table above. Compare the column CHRF++ of "
+    "the authors' released scores with chrF here.",
     "classes-judged": "An answer to a question with several classes counts for each class; "
     "judges score each class separately.",
     "classes-rouge-l": "A question with several classes counts fully for each.",
@@ -81,10 +88,17 @@ _NOTES = {
 
 def _level_columns() -> Iterator[Column]:
     """Metrics by complexity level: all levels of a metric side by side."""
-    text_metrics = {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "bleu")}
+    text_metrics = {metric: _TEXT[metric] for metric in _IN_LEVELS}
     for metric, label in {**_JUDGED, **text_metrics}.items():
         for task, level in _LEVELS.items():
             yield Column(task, metric, f"{label}, {level}")
+
+
+def _released_columns(track: str, metrics: Iterable[str]) -> Iterator[Column]:
+    """Text metrics by complexity level, with the authors' released scores."""
+    for metric in metrics:
+        for level in (1, 2, 3):
+            yield Column(f"{track}_level{level}", metric, f"{_TEXT[metric]}, level {level}")
 
 
 def _finding_columns() -> Iterator[Column]:
@@ -133,10 +147,20 @@ KVASIR_VQA_X1 = BoardLayout(
         _NOTES,
         LayoutTable("text", "Text metrics", scores(_KVASIR, _TEXT)),
         LayoutTable("levels", "By complexity level", tuple(_level_columns())),
+        LayoutTable(
+            "levels-text",
+            "More text metrics by complexity level",
+            tuple(_released_columns(_KVASIR, _NOT_IN_LEVELS)),
+        ),
         *_class_tables(),
         _ERRORS,
         LayoutTable("errors-by-finding", "Kinds of error by finding", tuple(_finding_columns())),
         LayoutTable("transformed", "Original and transformed images", _BOTH_TRACKS),
+        LayoutTable(
+            "transformed-levels",
+            "Text metrics by complexity level, transformed images",
+            tuple(_released_columns(_TRANSFORMED, _RELEASED)),
+        ),
         LayoutTable("mixed", "Mixed images", scores("kvasir_vqa_x1_mixed", _EVERY)),
         _PARAPHRASED,
         LayoutTable(
