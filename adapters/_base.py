@@ -38,6 +38,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     runs_model = False
     # whether the model is in this process, so that its memory is the model's
     holds_model = False
+    # whether the model is on the first GPUs of this machine, but not in this process
+    names_devices = False
     # the number that each process uses
     devices = 1
     # whether one response to a multi-round task contains all rounds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, Timing
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._letter_tokens import LETTERS, LetterTokens, RecordedAnswer
@@ -55,9 +56,15 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         self._chosen: list[torch.Tensor] = []
         self._letter_shares: list[torch.Tensor] = []
         self._ties: list[torch.Tensor] = []
+        # when the scores of the first token were there, by `time.monotonic`
+        self.first_token: float | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Record a step, and return its scores ``(rows, vocabulary)`` unchanged."""
+        if self.first_token is None:
+            if scores.is_cuda:
+                torch.cuda.synchronize(scores.device)  # generation waits for the step here anyway
+            self.first_token = time.monotonic()
         self._record_chosen(input_ids)
         self._latest = scores.float().log_softmax(dim=-1)
         if self._records_ties:
@@ -143,11 +150,17 @@ class Decoder:
         """A reply per row of ``inputs``, and whether rounding may have decided it.
 
         That is, another summation order could have chosen another token, or rounded a probability
-        otherwise. ``options`` are those of the question of each row; ``seed`` is for sampling.
+        otherwise. The timing of a reply is that of all rows. ``options`` are those of the question
+        of each row; ``seed`` is for sampling.
         """
         # only then do ties depend on rounding alone
         detects_ties = self._model.dtype == torch.float32 and not settings.sampling
-        output, records = self._generate(inputs, settings, seed, ties=detects_ties)
+        began = time.monotonic()
+        output, records, first_token = self._generate(inputs, settings, seed, ties=detects_ties)
+        rows = len(output)
+        timing = Timing(time.monotonic() - began, began, batch=rows, in_flight=rows)
+        if first_token is not None:
+            timing = replace(timing, first_token=first_token - began)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         prompts = inputs["input_ids"].tolist()
         decoded: list[tuple[Reply, bool]] = []
@@ -155,14 +168,17 @@ class Decoder:
             output.tolist(), prompts, lengths, options, records, strict=True
         ):
             reply, is_tied = self._reply(row, prompt, letters, record, settings)
-            reply = replace(reply, input_tokens=int(length))
+            reply = replace(reply, input_tokens=int(length), timing=timing)
             decoded.append((reply, detects_ties and is_tied))
         return decoded
 
     def _generate(
         self, inputs: Mapping[str, Any], settings: GenerationSettings, seed: int, *, ties: bool
-    ) -> tuple[torch.Tensor, Sequence[RecordedRow | None]]:
-        """The generated tokens, (rows, steps), and their records; beam search has no records."""
+    ) -> tuple[torch.Tensor, Sequence[RecordedRow | None], float | None]:
+        """The generated tokens, (rows, steps), their records, and when the first ones were there.
+
+        Beam search has neither records nor a first token.
+        """
         prompt_length = inputs["input_ids"].shape[1]
         scores = StepScores(self._letters.tokens, ties=ties)
         is_recorded = settings.num_beams == 1  # beams change rows between steps
@@ -181,8 +197,8 @@ class Decoder:
             )
         generated = output[:, prompt_length:]
         if not is_recorded:
-            return generated, [None] * len(generated)
-        return generated, scores.rows(generated)
+            return generated, [None] * len(generated), None
+        return generated, scores.rows(generated), scores.first_token
 
     def _reply(
         self,

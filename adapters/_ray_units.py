@@ -37,13 +37,14 @@ class Unit:
     """Requests that a replica answers together; without requests, its model is loaded.
 
     ``attempts`` is the number of replicas that died on the unit; ``payload`` is a future of its
-    `Payload`.
+    `Payload`; ``sent`` is when a replica got it, by `time.monotonic`.
     """
 
     requests: list[ChatRequest]
     cost: int = 0
     attempts: int = 0
     payload: Any = None
+    sent: float = 0.0
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable
 from typing import Any
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import short_hash
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, Timing
 
 from ._base import MedtasksAdapter
 from ._requests import ChatRequest
@@ -55,8 +56,11 @@ class MedtasksFunction(MedtasksAdapter):
         """The answers to ``requests`` in their order."""
         replies = []
         for request in requests:
-            text = self._answer(request.messages(self.task_dict))
+            messages = request.messages(self.task_dict)
+            began = time.monotonic()
+            text = self._answer(messages)
+            timing = Timing(time.monotonic() - began, began)
             if not isinstance(text, str):
                 raise MedtasksError(f"the function returned {type(text).__name__}, expected a text")
-            replies.append(Reply(text))
+            replies.append(Reply(text, timing=timing))
         return replies

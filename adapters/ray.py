@@ -15,6 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import import_module
 from itertools import count, islice
 from typing import Annotated, Any, ClassVar
@@ -204,7 +205,7 @@ class MedtasksRay(MedtasksAdapter):
             self._facts = self._facts or facts
             return []
         self._facts = facts
-        return list(replies)
+        return [(position, _sent_later(reply, unit.sent)) for position, reply in replies]
 
     def _refuse_silent_head(self) -> None:
         """End the run if the cluster's head has not answered for `HEAD_SILENT` seconds."""
@@ -290,6 +291,7 @@ class MedtasksRay(MedtasksAdapter):
 
     def _send(self, unit: Unit, replica: Any) -> None:
         """Have an idle replica answer a unit."""
+        unit.sent = time.monotonic()
         result = replica.answer.remote(unit.payload.result())
         self._running[result] = (replica, unit)
 
@@ -303,3 +305,10 @@ class MedtasksRay(MedtasksAdapter):
         self._running.clear()
         self._ray.shutdown()
         super().clean()
+
+
+def _sent_later(reply: Reply, seconds: float) -> Reply:
+    """The reply with a timing that was sent so many seconds later."""
+    if reply.timing is None:
+        return reply
+    return replace(reply, timing=replace(reply.timing, sent=reply.timing.sent + seconds))

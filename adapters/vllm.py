@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import DataError, UsageError, exit_with_sentence, first_line
-from medtasks.runs.replies import Probabilities, Reply
+from medtasks.runs.replies import Probabilities, Reply, Timing
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._base import GeneratingAdapter
@@ -44,6 +46,7 @@ class MedtasksVLLM(GeneratingAdapter):
     """
 
     name = "medtasks_vllm"
+    names_devices = True
     alone_when_sampling = False
 
     @exit_with_sentence
@@ -83,9 +86,15 @@ class MedtasksVLLM(GeneratingAdapter):
             )
         replies: list[Reply] = []
         for portion, messages in self._portions(requests):
+            began = time.monotonic()
             outputs = self._outputs(portion, messages, settings)
+            whole = Timing(
+                time.monotonic() - began, began, batch=len(portion), in_flight=len(portion)
+            )
             for output, request in zip(outputs, portion, strict=True):
-                replies.append(self._reply(output, request, settings))
+                reply = self._reply(output, request, settings)
+                timing = timing_of_output(output.metrics, whole)
+                replies.append(replace(reply, timing=timing if reply.failed is None else None))
         self._usage = self._counts_of_engine()
         return replies
 
@@ -193,6 +202,28 @@ class MedtasksVLLM(GeneratingAdapter):
             reused_tokens=output.num_cached_tokens,
             probabilities=probabilities(completion, text, text_of, self._letters, request.options),
         )
+
+
+def timing_of_output(metrics: Any, portion: Timing) -> Timing:
+    """The timing of a request from vLLM's own metrics, or else that of its ``portion``.
+
+    vLLM's engine notes when a request was queued, scheduled, and had its first and last token, as
+    readings of its own monotonic clock. While the engine worked on requests that were passed
+    before, a request was queued.
+    """
+    queued = getattr(metrics, "queued_ts", 0.0)
+    scheduled = getattr(metrics, "scheduled_ts", 0.0)
+    first_token = getattr(metrics, "first_token_ts", 0.0)
+    last_token = getattr(metrics, "last_token_ts", 0.0)
+    if not 0 < queued <= scheduled <= first_token <= last_token:
+        return portion
+    return Timing(
+        last_token - scheduled,
+        portion.sent + scheduled - queued,
+        queued=scheduled - queued,
+        first_token=first_token - scheduled,
+        in_flight=portion.in_flight,
+    )
 
 
 def _identify_pictures(messages: Messages) -> set[str]:

@@ -25,7 +25,7 @@ from medtasks.core.errors import (
     exit_with_sentence,
 )
 from medtasks.metrics.learned.checkpoints import no_progress_bars
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, Timing
 
 from ._base import GeneratingAdapter
 from ._checkpoint import LoadedCheckpoint, VLMArguments, load_checkpoint
@@ -206,6 +206,7 @@ class MedtasksVLM(GeneratingAdapter):
         if self._is_sharing and not has_beams:
             self._test_sharing(prompts)
         is_shared = self._is_sharing and not has_beams
+        began = time.monotonic()
         if is_shared:
             inputs, reused = self._shared.inputs(prompts, self._padding)
         else:
@@ -226,7 +227,8 @@ class MedtasksVLM(GeneratingAdapter):
                     media_seconds=prompt.seconds,
                 )
             )
-        return replies
+        timing = _timing_of_batch(decoded[0][0].timing, prompts, began)
+        return [replace(reply, timing=timing) for reply in replies]
 
     def _reply_alone(self, prompt: Prompt, settings: GenerationSettings) -> Reply:
         """The reply to a prompt with a tie, in a batch of its own and computed from the start."""
@@ -261,3 +263,21 @@ class MedtasksVLM(GeneratingAdapter):
             self._tested_kinds.add(kind)
         else:
             self._stop_sharing(reason)
+
+
+def _timing_of_batch(
+    generation: Timing | None, prompts: Sequence[Prompt], began: float
+) -> Timing | None:
+    """The timing of a batch that is answered now, from that of its ``generation``.
+
+    The model began with the batch at ``began``. Its media were read before, while the model
+    answered the batch before it; their seconds count, as a user would wait for them.
+    """
+    if generation is None:
+        return None
+    media_seconds = sum(prompt.seconds for prompt in prompts)
+    sent = began - media_seconds
+    first_token: float | None = None
+    if generation.first_token is not None:
+        first_token = generation.sent + generation.first_token - sent
+    return replace(generation, seconds=time.monotonic() - sent, sent=sent, first_token=first_token)

@@ -36,15 +36,16 @@ class Outcome:
 
 
 def contents(output: Path) -> dict[str, Any]:
-    """Content of the newest result directory; of the manifest, what does not depend on time and
-    work.
+    """Content of the newest result directory, without the times of requests; of the manifest, what
+    does not depend on time and work.
     """
     from medtasks.runs.find import run_folders
 
     folder = max(run_folders(output))
     files: dict[str, Any] = {}
     for path in folder.rglob("*"):
-        if path.is_file():
+        is_time = path.parent.name == "times" or path.name == "latency.json"
+        if path.is_file() and not is_time:
             files[str(path.relative_to(folder))] = path.read_bytes()
     manifest = json.loads(files.pop("manifest.json"))
     files["tasks of the manifest"] = manifest["tasks"]

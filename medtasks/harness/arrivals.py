@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.errors import MedtasksError
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, Timing
 
 from .presentation import backend_name
 from .responses import reply_of
@@ -38,23 +41,59 @@ def kept_on_arrival(
 ) -> Iterator[None]:
     """Call ``keep`` with each request and its reply as soon as it arrives.
 
-    ``answered`` returns the number of responses so far, for messages.
+    ``lm`` is one of those that :func:`arrive_one_by_one`. ``answered`` returns the number of
+    responses so far, for messages.
 
     Raises:
         MedtasksError: no request reaches the server any more, or it refuses every one.
         OSError: ``keep`` raised it.
     """
-    if not arrive_one_by_one(lm):
-        yield
-        return
     watch = _ServerWatch(lm, keep, answered)
     setattr(lm, _FORWARD, watch.forward)
+    hooks = _hooks_before_sending(lm)
+    hooks.append(_note_sending)
     try:
         yield
     except _EndOfRun as end:
         raise end.error from None
     finally:
         delattr(lm, _FORWARD)  # restores the method of the class
+        hooks.remove(_note_sending)
+
+
+def _hooks_before_sending(lm: Any) -> list[Any]:
+    """The functions that the HTTP client of ``lm`` calls before it sends a request."""
+    http_client = getattr(getattr(lm, "client", None), "_client", None)
+    hooks = getattr(http_client, "event_hooks", {}).get("request")
+    return [] if hooks is None else hooks
+
+
+@dataclass
+class _Sending:
+    """The attempts to send one request, since the first of them."""
+
+    began: float
+    in_flight: int
+    tries: int = (
+        0  # of the back-end, in each of which the client may send the request several times
+    )
+    attempts: int = 0
+    is_sent: bool = False
+
+
+_SENDING: ContextVar[_Sending | None] = ContextVar("_SENDING", default=None)
+"""That of the current asyncio task, which sends one request."""
+
+
+async def _note_sending(_: Any) -> None:
+    """Note when a request is first sent: its pictures are encoded, and those of others, too."""
+    sending = _SENDING.get()
+    if sending is None:
+        return
+    if not sending.is_sent:
+        sending.began = time.monotonic()
+        sending.is_sent = True
+    sending.attempts += 1
 
 
 class _EndOfRun(BaseException):
@@ -81,6 +120,8 @@ class _ServerWatch:
         self._refused: set[int] = set()
         # whether the server accepted a request, or failed for another reason than a refusal
         self._has_accepted = False
+        self._created = time.monotonic()
+        self._sendings: dict[int, _Sending] = {}
 
     async def forward(self, request: Any, position: int) -> Any:
         """Send a request, and keep its reply."""
@@ -88,7 +129,7 @@ class _ServerWatch:
         from openai import APIConnectionError, APIStatusError
 
         try:
-            text, place, counts = await self._forward(request, position)
+            text, place, counts = await self._timed_forward(request, position)
         except APIConnectionError as error:
             self._count_unreached(position, error)
             raise
@@ -97,13 +138,43 @@ class _ServerWatch:
             raise
         self._attempts.clear()
         self._has_accepted = True
+        timing = self._timing(self._sendings.pop(position))
         reply = reply_of(GenerationResult(text, counts))
         if reply.failed is None:
             try:
-                self._keep(request, reply)
+                self._keep(request, replace(reply, timing=timing))
             except OSError as error:
                 raise _EndOfRun(error) from error
         return text, place, counts
+
+    async def _timed_forward(self, request: Any, position: int) -> Any:
+        """Send a request by the back-end's own method, and note its attempts."""
+        sending = self._sending(position)
+        sending.tries += 1
+        _SENDING.set(sending)
+        try:
+            return await self._forward(request, position)
+        except Exception:
+            if sending.tries >= self._lm.max_retries:
+                del self._sendings[position]
+            raise
+
+    def _sending(self, position: int) -> _Sending:
+        """The attempts to send a request, of which another one begins."""
+        if position not in self._sendings:
+            in_flight = len(self._sendings) + 1
+            self._sendings[position] = _Sending(time.monotonic(), in_flight)
+        return self._sendings[position]
+
+    def _timing(self, sending: _Sending) -> Timing:
+        """The timing of a request whose response has just arrived."""
+        return Timing(
+            time.monotonic() - sending.began,
+            sending.began,
+            queued=sending.began - self._created,
+            in_flight=sending.in_flight,
+            attempts=max(1, sending.attempts),
+        )
 
     def _count_unreached(self, position: int, error: APIConnectionError) -> None:
         """Count an attempt that did not reach the server; end the run after too many of them."""

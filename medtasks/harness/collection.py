@@ -17,6 +17,7 @@ from medtasks.judge.judging_report import plain_progress
 from medtasks.judge.settings import JudgeConfig
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.replies import Answer
+from medtasks.runs.times import RequestTime, request_times
 from medtasks.runs.unfinished import read_work
 from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.scoring.finished_run import AnsweredTask, AskedDocument, collect_run
@@ -109,20 +110,40 @@ def _judged(samples: Any, *, judges: JudgeConfig, planned: RunManifest) -> Any:
     return verdicts.samples, verdicts.facts
 
 
-def collected_usage(lm: Any, folder: Path, *, measured: bool) -> RunUsage:
-    """The work behind the replies in ``folder``, those of earlier, unfinished runs included.
-
-    Times and memory are known only if the work of the model was ``measured``.
+def collected_work(folder: Path) -> list[list[Answer]]:
+    """The replies of all processes in ``folder`` without texts, those of earlier, unfinished runs
+    included; only the first process gets them.
     """
+    all_work: list[list[Answer]] = []
+    for process_work in gathered(_own_work(folder)):
+        all_work.extend(process_work)
+    return all_work
+
+
+def collected_usage(lm: Any, work: Sequence[Sequence[Answer]]) -> RunUsage:
+    """The usage of all processes; without ``work``, times and memory are unknown."""
     own_counts = lm.describe().get("usage", {}) if hasattr(lm, "describe") else {}
     counters = Counter[str]()
     for counts in gathered(own_counts):
         counters.update(counts)
-    own_work = _own_work(folder) if measured else []
-    all_work: list[list[Answer]] = []
-    for process_work in gathered(own_work):
-        all_work.extend(process_work)
-    return run_usage(all_work, devices=getattr(lm, "devices", 1), counters=counters)
+    return run_usage(work, devices=getattr(lm, "devices", 1), counters=counters)
+
+
+def collected_times(
+    work: Sequence[Sequence[Answer]], tasks: Mapping[str, tuple[TaskSpec, Any]]
+) -> dict[str, list[RequestTime]]:
+    """The times of the requests behind the ``work``, by task; empty if none was measured."""
+    answers_of_task: dict[str, list[Answer]] = {}
+    for answers in work:
+        for answer in answers:
+            answers_of_task.setdefault(answer.slot.task, []).append(answer)
+    times: dict[str, list[RequestTime]] = {}
+    for name, answers in answers_of_task.items():
+        if any(answer.reply.timing is not None for answer in answers):
+            _, task = tasks[name]
+            sample_ids = task.eval_docs.select_columns(["sample_id"])["sample_id"]
+            times[name] = request_times(answers, [*sample_ids])
+    return times
 
 
 def _own_work(folder: Path) -> list[list[Answer]]:

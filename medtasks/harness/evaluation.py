@@ -32,6 +32,7 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.settings_sources import configured_judges
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import RunManifest, now
+from medtasks.runs.times import Times
 from medtasks.runs.unfinished import AnswerStore, RunPlan
 from medtasks.runs.usage import RunUsage
 from medtasks.scoring.declared_names import refuse_unknown_names
@@ -41,7 +42,7 @@ from medtasks.scoring.run_folder import write_run
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.summary import summary
 
-from .collection import collected_run, collected_usage
+from .collection import collected_run, collected_times, collected_usage, collected_work
 from .endings import end_run, ending_of
 from .memory import memory_of
 from .model_fixes import take_no_media
@@ -200,11 +201,14 @@ class Evaluation:
         None on every process but the ``first``.
         """
         has_work = requests.memory is not None
-        usage = collected_usage(self._lm, requests.store.folder, measured=has_work)
+        work = collected_work(requests.store.folder) if has_work else []
+        usage = collected_usage(self._lm, work)
+        times = collected_times(work, self.ours)
+        del work
         run = collected_run(requests, self.ours, planned, self._judges, first=first)
-        return None if run is None else self._write(run, usage)
+        return None if run is None else self._write(run, usage, times)
 
-    def _write(self, run: RunRecord, usage: RunUsage) -> _SavedRun:
+    def _write(self, run: RunRecord, usage: RunUsage, times: Times) -> _SavedRun:
         """Write the result directory of a run if the harness writes results, and its summary."""
         stamp = str(self.asked.get("datetime_str") or "").replace(":", "-")
         update = {"created": now(), "harness_stamp": stamp, "usage": usage}
@@ -212,7 +216,7 @@ class Evaluation:
         folder: Path | None = None
         if self._output is not None:
             folder = _new_folder(self._output, stamp_of(self.asked))
-            write_run(folder, finished)
+            write_run(folder, finished, times)
             keep_finished(folder, finished, user_store())
         return _SavedRun(run, folder, summary(finished, folder))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import UsageError, first_line
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, Timing
 
 GIVE_UP = 64
 """Consecutive failures after which the task's remaining requests are not sent."""
@@ -20,7 +22,8 @@ def isolated(
     """Yield the requests (each of a ``task``) of every batch, or of a part of it, with replies.
 
     A batch for which ``answer`` raises is halved until the failing requests are alone. After
-    `GIVE_UP` failures in a row a task's further requests are not sent.
+    `GIVE_UP` failures in a row a task's further requests are not sent. A reply without a timing of
+    its own gets that of its batch; ``sent`` is the reading of `time.monotonic`.
 
     Raises:
         UsageError: ``answer`` raises one: it ends the run.
@@ -64,8 +67,10 @@ def _replies_or_reason(
 
     The exception is not returned: its frames would keep images and tensors alive.
     """
+    began = time.monotonic()
     try:
         replies = [reply.checked() for reply in answer(part)]
+        seconds = time.monotonic() - began
         if len(replies) != len(part):
             raise ValueError(
                 f"the back-end returned {len(replies)} responses to {len(part)} requests"
@@ -74,4 +79,12 @@ def _replies_or_reason(
         raise
     except Exception as error:  # models and third-party back-ends may raise anything
         return [], first_line(error)
-    return replies, ""
+    timing = Timing(seconds, began, batch=len(part), in_flight=len(part))
+    return [_timed(reply, timing) for reply in replies], ""
+
+
+def _timed(reply: Reply, timing: Timing) -> Reply:
+    """The reply with the timing of its batch, unless it failed or has one of its own."""
+    if reply.failed is not None or reply.timing is not None:
+        return reply
+    return replace(reply, timing=timing)

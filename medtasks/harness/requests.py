@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot, Work
+from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot, Timing, Work
 from medtasks.runs.unfinished import AnswerStore
 
 from .arrivals import arrive_one_by_one, kept_on_arrival
+from .call_times import timed_calls
+from .hardware import hardware_of
 from .isolation import isolated
 from .memory import PeakMemory
 from .responses import reply_of, response_of
-from .rounds import Dialogue
+from .rounds import ROUND, Dialogue
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
@@ -66,6 +68,8 @@ class Requests:
         # times of the first request, and of the latest reply or call
         self._began = 0.0
         self._since = 0.0
+        # what the model runs on
+        self._hardware: str | None = None
         # tasks of which a failure was printed
         self._reported: set[str] = set()
 
@@ -143,7 +147,9 @@ class Requests:
             if not self.store.is_answered(slot):
                 missing[slot] = request
         self._since = time.monotonic()
-        self._began = self._began or self._since
+        if not self._began:
+            self._began = self._since
+            self._hardware = hardware_of(lm)
         if missing and hasattr(lm, "describe"):
             missing_slots = list(missing)
             for arrived in lm.stream(list(missing.values())):
@@ -161,11 +167,22 @@ class Requests:
         keep = partial(self._keep_arrived, slot_of, bar)
         answer = partial(_replies_to, lm, missing)
         done = 0
-        with bar, kept_on_arrival(lm, keep, lambda: self.store.answered):
+        with bar, self._watched(lm, keep):
             for answered in isolated(_batches(lm, list(missing)), answer):
                 self._keep(answered)
                 done += len(answered)
                 bar.update(max(done - bar.n, 0))  # without replies that were counted on arrival
+
+    def _watched(
+        self, lm: Any, keep: Callable[[Any, Reply], None]
+    ) -> contextlib.AbstractContextManager[None]:
+        """A block in which single requests are timed, if the back-end allows it.
+
+        ``keep`` is called with those whose replies arrive one by one.
+        """
+        if arrive_one_by_one(lm):
+            return kept_on_arrival(lm, keep, lambda: self.store.answered)
+        return timed_calls(lm)
 
     def _keep_arrived(
         self, slot_of: Mapping[int, Slot], bar: Any, request: Any, reply: Reply
@@ -203,12 +220,29 @@ class Requests:
         new = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
         if asked and self.memory is not None:
             work = self._work(len(new), self.memory())
-            new = [(slot, replace(reply, work=work)) for slot, reply in new]
+            new = [(slot, self._measured(reply, work)) for slot, reply in new]
         self.store.add(Answer(slot, reply) for slot, reply in new)
         for slot, reply in new:
             if reply.failed is not None:
                 self._report_failure(slot.task, reply.failed)
         return len(new)
+
+    def _measured(self, reply: Reply, work: Work) -> Reply:
+        """The reply with its work, and with its timing since this part of the run began."""
+        if reply.timing is None:
+            return replace(reply, work=work)
+        return replace(reply, work=work, timing=self._since_begin(reply.timing))
+
+    def _since_begin(self, timing: Timing) -> Timing:
+        """The timing of a back-end, whose ``sent`` is a reading of the clock, in microseconds."""
+        return replace(
+            timing,
+            seconds=round(timing.seconds, 6),
+            sent=round(timing.sent - self._began, 6),
+            queued=_rounded(timing.queued),
+            first_token=_rounded(timing.first_token),
+            hardware=timing.hardware or self._hardware,
+        )
 
     def _work(self, replies: int, memory: PeakMemory) -> Work:
         """The time since the last replies were saved, in equal shares, and the memory."""
@@ -248,8 +282,15 @@ def _replies_to(lm: Any, requests: Mapping[Slot, Any], batch: Sequence[Slot]) ->
 def _slot(request: Any, *, outcome: bool = True) -> Slot:
     """The slot of a request: task, document, repeat and prompt."""
     prompt = request.args[0] if isinstance(request.args[0], str) else ""
-    repeat = int((request.metadata or {}).get(REPEAT, 0))
-    return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome)
+    metadata = request.metadata or {}
+    repeat = int(metadata.get(REPEAT, 0))
+    number = metadata.get(ROUND)
+    return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome, number)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    """Seconds to the microsecond."""
+    return None if seconds is None else round(seconds, 6)
 
 
 def _batches(lm: Any, slots: Sequence[Slot]) -> list[Sequence[Slot]]:

@@ -9,6 +9,9 @@ from typing import Any
 
 from medtasks.runs.replies import Reply
 
+ROUND = "medtasks_round"
+"""Metadata key: the number of a round, from 0."""
+
 
 @dataclass
 class Dialogue:
@@ -22,8 +25,7 @@ class Dialogue:
     def begin(cls, request: Any) -> Dialogue:
         """The dialogue before its first round, whose request lacks the function for later ones."""
         arguments = (*request.args[:3], *request.args[-3:])
-        first = replace(request, request_type="generate_until", arguments=arguments)
-        return cls(request, first)
+        return cls(request, _round_request(request, arguments, 0))
 
     def after(self, reply: Reply, lm: Any, contents: dict[str, Any]) -> Reply | None:
         """Take the reply to the upcoming round; return the outcome once there are no more rounds.
@@ -48,12 +50,15 @@ class Dialogue:
         arguments = (following.text, content, following.settings)
         if lm.is_simple:
             arguments = (following.text, following.settings, content)
-        self.upcoming = replace(
-            self.request,
-            request_type="generate_until",
-            arguments=(*arguments, doc_id, task, split),
-        )
+        whole_arguments = (*arguments, doc_id, task, split)
+        self.upcoming = _round_request(self.request, whole_arguments, len(self.replies))
         return None
+
+
+def _round_request(request: Any, arguments: tuple[Any, ...], number: int) -> Any:
+    """The request of one round of a multi-round ``request``."""
+    metadata = {**(request.metadata or {}), ROUND: number}
+    return replace(request, request_type="generate_until", arguments=arguments, metadata=metadata)
 
 
 @dataclass(frozen=True)

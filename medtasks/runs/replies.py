@@ -48,6 +48,39 @@ class Work:
     rss: int | None = None
 
 
+Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The seconds of one reply, as a user of the model would wait for it.
+
+    Args:
+        seconds: from the moment the request was sent to the model until its whole answer was there,
+            with all attempts and the time between them. If several requests are answered together
+            (``batch``), it is the time of all of them.
+        sent: when it was sent, in seconds since this part of the run sent its first request.
+        queued: seconds for which the request waited for other requests of the run before; they are
+            not part of ``seconds``. None if unknown.
+        first_token: seconds from ``sent`` to the first generated token; None if unknown.
+        batch: the number of requests that were answered together.
+        in_flight: the number of requests that the model worked on when this one was sent, itself
+            included.
+        attempts: how often the request was sent.
+        hardware: the devices that answered; None if unknown.
+    """
+
+    seconds: Seconds
+    sent: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    queued: Seconds | None = None
+    first_token: Seconds | None = None
+    batch: Positive = 1
+    in_flight: Positive = 1
+    attempts: Positive = 1
+    hardware: str | None = None
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -84,9 +117,9 @@ class Reply:
     """One reply of a back-end; what it does not report is None.
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the
-    response, or one of its rounds, was cut off at the token limit, else ``stop``. ``work`` is None
-    unless a model was asked. Lone surrogates in ``text`` and ``failed`` become U+FFFD: no file
-    could hold the reply otherwise.
+    response, or one of its rounds, was cut off at the token limit, else ``stop``. ``work`` and
+    ``timing`` are None unless a model was asked. Lone surrogates in ``text`` and ``failed`` become
+    U+FFFD: no file could hold the reply otherwise.
     """
 
     text: str
@@ -99,6 +132,7 @@ class Reply:
     media_seconds: float | None = field(default=None, compare=False)
     probabilities: Probabilities | None = None
     work: Work | None = None
+    timing: Timing | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", well_formed(self.text))
@@ -124,8 +158,8 @@ class Reply:
 class Slot:
     """One request: a document of a task (by its number), the repeat, and the prompt.
 
-    A task with several rounds has a slot for each; ``outcome`` marks the slot of their joint
-    result.
+    A task with several rounds has a slot for each, with the number of the ``round`` from 0;
+    ``outcome`` marks the slot of their joint result.
     """
 
     task: str
@@ -133,6 +167,7 @@ class Slot:
     repeat: int
     prompt: str
     outcome: bool = True
+    round: int | None = field(default=None, compare=False)
 
     @property
     def key(self) -> bytes:

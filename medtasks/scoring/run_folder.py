@@ -27,12 +27,16 @@ from medtasks.core.strict_json import model_from_json
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.sample_files import SampleFile, SampleLines
 from medtasks.runs.samples import Sample
+from medtasks.runs.times import NO_TIMES, Times, has_times, of_tasks, write_times
+from medtasks.scoring.latency import run_latency, write_latency
 from medtasks.scoring.run_record import RunRecord
 
 
-def write_run(directory: Path, run: RunRecord) -> Path:
+def write_run(directory: Path, run: RunRecord, times: Times = NO_TIMES) -> Path:
     """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial
     result.
+
+    If any of the ``times`` of its requests are known, they and its latency are written, too.
 
     Raises:
         UsageError: the directory exists; finished results are never overwritten.
@@ -45,6 +49,10 @@ def write_run(directory: Path, run: RunRecord) -> Path:
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
         _write_files(partial, run)
+        kept = of_tasks(times, run.samples)
+        if has_times(kept):
+            write_times(partial, kept)
+            write_latency(partial, run_latency(run, kept))
         partial.rename(directory)
     return directory
 

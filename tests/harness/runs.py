@@ -41,11 +41,15 @@ class Run:
         return [json.loads(line) for line in lines]
 
     def files(self) -> dict[str, bytes]:
-        """Bytes of every file but the manifest, which holds the time."""
+        """Bytes of every file but the manifest and the times of requests, which differ between
+        runs.
+        """
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))
-            if path.is_file() and path.name != "manifest.json"
+            if path.is_file()
+            and path.name not in ("manifest.json", "latency.json")
+            and path.parent.name != "times"
         }
 
 

@@ -1,0 +1,264 @@
+"""How long a model took to answer: ``latency.json``, computed from the times of its requests."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from medtasks.core.files import canonical_json
+from medtasks.metrics.base import Array
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.times import RequestTime, Times, has_times, read_times
+from medtasks.runs.usage import Count
+from medtasks.scoring.run_record import RunRecord
+from medtasks.stats.quantiles import Estimate, quantile, ratio
+
+LATENCY = "latency.json"
+"""The file of the latency in a result directory."""
+FAILED = "failed"
+"""Why a request has no seconds: there is no response."""
+NOT_MEASURED = "not measured"
+"""Why a request has no seconds: it was answered before seconds were kept, or by no model."""
+UNKNOWN_HARDWARE = "unknown"
+"""The hardware behind an API or a function."""
+
+
+class Figure(BaseModel, frozen=True):
+    """A figure of the latency with its 95 % interval over clusters of samples.
+
+    Args:
+        value: the figure.
+        interval: its low and high end. An end is None where the data do not limit it, both are with
+            fewer than two clusters.
+    """
+
+    value: float
+    interval: tuple[float | None, float | None]
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Figure:
+        """The estimate, rounded to six significant digits."""
+        interval = _rounded(estimate.low), _rounded(estimate.high)
+        return cls(value=_significant(estimate.value), interval=interval)
+
+
+class Latency(BaseModel, frozen=True):
+    """How long the requests of a task or group took, in seconds.
+
+    Args:
+        requests: requests to the model; every round of a stream is one.
+        measured: those whose seconds are known, of which the figures are.
+        without: the others by reason.
+        batched: how many of the measured were answered together with others. Their seconds are
+            those of the whole batch, an upper bound of what one alone would take.
+        in_flight: the most requests that the model worked on at once.
+        repeated: measured requests that were sent more than once; their seconds are those of all
+            attempts.
+        clusters: clusters of the measured samples.
+        median, p95: the 50th and the 95th percentile of the seconds.
+        first_tokens: measured requests whose first token's time is known.
+        first_token_median, first_token_p95: percentiles of the seconds to the first token.
+        queued_median: the median of the seconds in which requests waited for others of the run;
+            they are not part of any other figure.
+        output_tokens_per_second: tokens of the responses by the seconds of their requests; the
+            seconds of a batch count once.
+        hardware: how many measured requests were answered by which devices; ``unknown`` behind an
+            API.
+    """
+
+    requests: Count
+    measured: Count
+    without: dict[str, Count] = Field(default_factory=dict)
+    batched: Count = 0
+    in_flight: Count = 0
+    repeated: Count = 0
+    clusters: Count = 0
+    median: Figure | None = None
+    p95: Figure | None = None
+    first_tokens: Count = 0
+    first_token_median: Figure | None = None
+    first_token_p95: Figure | None = None
+    queued_median: float | None = None
+    output_tokens_per_second: Figure | None = None
+    hardware: dict[str, Count] = Field(default_factory=dict)
+
+
+class RunLatency(BaseModel, frozen=True):
+    """The latency of a run's tasks and groups.
+
+    Args:
+        processes: processes of the run, each of which sent its share of the requests.
+        tasks, groups: the latency of each.
+        reason: why there are no seconds; None if there are some.
+    """
+
+    processes: Count
+    tasks: dict[str, Latency] = Field(default_factory=dict)
+    groups: dict[str, Latency] = Field(default_factory=dict)
+    reason: str | None = None
+
+    @property
+    def entries(self) -> dict[str, Latency]:
+        """The latency of groups, then of tasks."""
+        return {**self.groups, **self.tasks}
+
+
+class Observed(NamedTuple):
+    """A request of a task and the cluster of its sample."""
+
+    time: RequestTime
+    cluster: str
+
+
+def run_latency(run: RunRecord, times: Times) -> RunLatency:
+    """The latency of the scored ``run`` with these ``times``.
+
+    A task without times has no entry; a group has the requests of its tasks that have some.
+    """
+    observed: dict[str, list[Observed]] = {}
+    for task in run.manifest.tasks:
+        if times.get(task) and task in run.tasks:
+            observed[task] = observed_requests(run, task, times[task])
+    if not has_times(times):
+        return RunLatency(processes=run.manifest.processes, reason=why_no_seconds(run.manifest))
+    groups: dict[str, Latency] = {}
+    for group, members in run.manifest.groups.items():
+        requests: list[Observed] = []
+        for task in members:
+            requests += observed.get(task, [])
+        if requests:
+            groups[group] = latency_of(requests)
+    return RunLatency(
+        processes=run.manifest.processes,
+        tasks={task: latency_of(requests) for task, requests in observed.items()},
+        groups=groups,
+    )
+
+
+def observed_requests(run: RunRecord, task: str, times: Sequence[RequestTime]) -> list[Observed]:
+    """The requests of a task with the clusters of their samples.
+
+    A sample that the run does not have is a cluster of its own.
+    """
+    table = run.tables.of(task)
+    cluster_of: dict[str, str] = {}
+    for samples, cluster in zip(table.samples, table.clusters, strict=True):
+        cluster_of |= dict.fromkeys(samples, cluster)
+    return [Observed(time, cluster_of.get(time.sample_id, time.sample_id)) for time in times]
+
+
+def latency_of(requests: Sequence[Observed]) -> Latency:
+    """The latency of some requests."""
+    measured: list[Observed] = []
+    without: Counter[str] = Counter()
+    for request in requests:
+        if request.time.failed:
+            without[FAILED] += 1
+        elif request.time.seconds is None:
+            without[NOT_MEASURED] += 1
+        else:
+            measured.append(request)
+    if not measured:
+        return Latency(requests=len(requests), measured=0, without=dict(sorted(without.items())))
+    times = [request.time for request in measured]
+    hardware = Counter(time.hardware or UNKNOWN_HARDWARE for time in times)
+    median, p95 = _percentiles(measured, "seconds")
+    first_token_median, first_token_p95 = _percentiles(measured, "first_token")
+    return Latency(
+        requests=len(requests),
+        measured=len(measured),
+        without=dict(sorted(without.items())),
+        batched=sum(time.is_batched for time in times),
+        in_flight=max(time.in_flight for time in times),
+        repeated=sum(time.attempts > 1 for time in times),
+        clusters=len({request.cluster for request in measured}),
+        median=median,
+        p95=p95,
+        first_tokens=sum(time.first_token is not None for time in times),
+        first_token_median=first_token_median,
+        first_token_p95=first_token_p95,
+        queued_median=_median_of_queued(times),
+        output_tokens_per_second=_tokens_per_second(measured),
+        hardware=dict(sorted(hardware.items())),
+    )
+
+
+def _percentiles(requests: Sequence[Observed], field: str) -> tuple[Figure | None, Figure | None]:
+    """Median and 95th percentile of a field of the times, over the requests that have it."""
+    values: list[float] = []
+    clusters: list[str] = []
+    for request in requests:
+        value = getattr(request.time, field)
+        if value is not None:
+            values.append(value)
+            clusters.append(request.cluster)
+    if not values:
+        return None, None
+    seconds: Array = np.array(values)
+    median = quantile(seconds, clusters, 0.5)
+    return Figure.of(median), Figure.of(quantile(seconds, clusters, 0.95))
+
+
+def _median_of_queued(times: Iterable[RequestTime]) -> float | None:
+    """The median of the seconds in queues; None if it is unknown for all."""
+    queued = [time.queued for time in times if time.queued is not None]
+    return _significant(float(np.median(queued))) if queued else None
+
+
+def _tokens_per_second(requests: Sequence[Observed]) -> Figure | None:
+    """Tokens by seconds, over the requests whose tokens were counted; a batch counts once."""
+    tokens: list[float] = []
+    seconds: list[float] = []
+    clusters: list[str] = []
+    for request in requests:
+        time = request.time
+        if time.output_tokens is not None and time.seconds is not None:
+            tokens.append(time.output_tokens)
+            seconds.append(time.seconds / time.batch)
+            clusters.append(request.cluster)
+    if not tokens:
+        return None
+    estimate = ratio(np.array(tokens), np.array(seconds), clusters)
+    return None if estimate is None else Figure.of(estimate)
+
+
+def why_no_seconds(manifest: RunManifest) -> str:
+    """A sentence about why a run has no seconds."""
+    if manifest.is_imported:
+        return "no seconds: the responses were made elsewhere"
+    if not manifest.usage.seconds:
+        return "no seconds: the back-end runs no model"
+    return "no seconds: the run was made with a version of medtasks that did not keep them"
+
+
+def write_latency(folder: Path, latency: RunLatency) -> None:
+    """Write ``latency.json`` into the result directory ``folder``."""
+    content = canonical_json(latency.model_dump(mode="json"), indent=1)
+    (folder / LATENCY).write_text(content + "\n", encoding="utf-8")
+
+
+def _rounded(value: float | None) -> float | None:
+    """The value to six significant digits."""
+    return None if value is None else _significant(value)
+
+
+def _significant(value: float) -> float:
+    """The value to six significant digits."""
+    if not value or not math.isfinite(value):
+        return value
+    return round(value, 5 - math.floor(math.log10(abs(value))))
+
+
+def latency_in(folder: Path, run: RunRecord) -> RunLatency:
+    """The latency of the scored ``run`` from the times in its result directory ``folder``.
+
+    Raises:
+        DataError: the times cannot be read; names file, line and field.
+    """
+    return run_latency(run, read_times(folder))
