@@ -13,6 +13,7 @@ _MODULE_OF = {
     "Audit": "audits",
     "ExportableBoard": "boards",
     "Ranks": "ranks",
+    "Reward": "reward",
     "Run": "runs",
     "Runs": "runs",
     "Table": "columns",
@@ -24,6 +25,7 @@ _MODULE_OF = {
     "plan": "comparisons",
     "plot": "figures",
     "rank": "ranks",
+    "reward": "reward",
     "score": "scoring",
 }
 """The modules of `medtasks.python_api` by the names that they define."""

@@ -8,6 +8,8 @@ from medtasks.python_api.comparisons import plan as plan
 from medtasks.python_api.figures import plot as plot
 from medtasks.python_api.ranks import Ranks as Ranks
 from medtasks.python_api.ranks import rank as rank
+from medtasks.python_api.reward import Reward as Reward
+from medtasks.python_api.reward import reward as reward
 from medtasks.python_api.runs import Run as Run
 from medtasks.python_api.runs import Runs as Runs
 from medtasks.python_api.runs import open as open

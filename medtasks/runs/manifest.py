@@ -11,19 +11,21 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 import medtasks
 from medtasks.answers.base import LONGEST_SCORED
 from medtasks.catalog.rubric import Rubric
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.schema import first_problem
 from medtasks.core.text import counted
 from medtasks.data.prepared import TaskCoverage
 from medtasks.metrics.base import package_version
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import UNKNOWN_PROMPT, Outcome
+from medtasks.runs.training_record import FACT, TrainingRecord
 from medtasks.runs.usage import RunUsage
 
 PACKAGES = (
@@ -193,6 +195,24 @@ class RunManifest(BaseModel, frozen=True):
     judge: dict[str, RubricFacts] = {}
     problems: tuple[str, ...] = ()
     harness_stamp: str = ""
+
+    @field_validator("model")
+    @classmethod
+    def _valid_training_record(cls, model: dict[str, Any]) -> dict[str, Any]:
+        """The facts about the model, whose training record must be one."""
+        if FACT in model:
+            try:
+                TrainingRecord.model_validate_json(canonical_json(model[FACT]))
+            except ValidationError as error:
+                raise ValueError(f"`{FACT}`: {first_problem(error, TrainingRecord)}") from error
+        return model
+
+    @property
+    def training(self) -> TrainingRecord | None:
+        """What the model was trained on with our rewards; None if its checkpoint has no record."""
+        if FACT not in self.model:
+            return None
+        return TrainingRecord.model_validate_json(canonical_json(self.model[FACT]))
 
     @property
     def is_imported(self) -> bool:
