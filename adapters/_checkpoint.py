@@ -15,7 +15,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import expects
-from medtasks.harness.model_facts import adapter_facts, fingerprint_of
+from medtasks.harness.model_facts import adapter_facts, fingerprint_of, training_facts
 from medtasks.metrics.learned.checkpoints import HUB_ID
 
 from ._settings import Count, GeneratingArguments
@@ -116,6 +116,7 @@ def _checkpoint_facts(
         "revision": revision,
         **fingerprint,
         "peft": adapter_facts(arguments.peft),
+        **training_facts(source, arguments.peft),
         "architecture": type(model).__name__,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "dtype": str(model.dtype).removeprefix("torch."),

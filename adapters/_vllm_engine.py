@@ -11,7 +11,7 @@ from pydantic import ConfigDict, ValidationError
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.extras import needs
 from medtasks.core.schema import first_problem
-from medtasks.harness.model_facts import adapter_facts, fingerprint_of
+from medtasks.harness.model_facts import adapter_facts, fingerprint_of, training_facts
 
 from ._settings import Count, GeneratingArguments
 
@@ -124,6 +124,7 @@ def engine_facts(arguments: VLLMArguments, engine: Mapping[str, Any], model: Any
         "revision": revision,
         **fingerprint,
         "lora": adapter_facts(arguments.lora),
+        **training_facts(arguments.pretrained, arguments.lora),
         "architecture": config.architectures[0],
         "dtype": str(config.dtype).removeprefix("torch."),
         "engine": dict(sorted(engine.items())),

@@ -31,6 +31,7 @@ from .paper_files import PaperFiles, read_paper_files
 from .prompt_ranks import prompt_section
 from .sensitivity import WrongGolds, wrong_gold_tables
 from .table_source import TableSource
+from .training_notes import with_training_note
 from .usage import Prices
 
 
@@ -70,6 +71,7 @@ def benchmark_board(
     plots = (*section.plots, *gains.plots, *confidences.plots)
     costs = cost_section(headline, section.headline_rows, groups, prices, plots)
     traits = trait_section(tables, section.figures, models)
+    tables = tuple(with_training_note(table, benchmark.name, models) for table in tables)
     headline_table, *further_tables = tables
     return BenchmarkBoard(
         **_description(benchmark, layout),

@@ -129,16 +129,24 @@ def _board_models(runs: Sequence[ScoredRun], described: Models) -> dict[str, Boa
     for run in runs:
         # facts are from the newest run, training data from all
         model = model_facts(run.public, described)
-        trained = model.trained
         if model.slug in by_slug:
-            trained = {**by_slug[model.slug].trained, **trained}
-        by_slug[model.slug] = model.model_copy(update={"trained": trained})
+            model = _with_training(model, by_slug[model.slug])
+        by_slug[model.slug] = model
     facts = {run.public.model: run.public.model_facts for run in runs}
     names = distinct_names({slug: model.name for slug, model in by_slug.items()}, facts)
     renamed = {}
     for slug, model in sorted(by_slug.items()):
         renamed[slug] = model.model_copy(update={"name": names[slug]})
     return renamed
+
+
+def _with_training(model: BoardModel, earlier: BoardModel) -> BoardModel:
+    """The model, with what an earlier run of it states on its training data."""
+    trained = {**earlier.trained, **model.trained}
+    trained_on = {**earlier.trained_on, **model.trained_on}
+    # a run without the record does not undo what another states
+    trained |= dict.fromkeys(trained_on, "yes")
+    return model.model_copy(update={"trained": trained, "trained_on": trained_on})
 
 
 def _has_scores(layout: BoardLayout, runs: Iterable[ScoredRun]) -> bool:

@@ -128,12 +128,14 @@ def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
         architecture = str(run.model_facts.get("architecture", ""))
         family = ", ".join(family_of(name) or family_of(architecture))
         kind = "unknown"
+    recorded: dict[str, Trained] = dict.fromkeys(run.trained_on, "yes")
     return BoardModel(
         slug=run.model,
         name=described.name or name,
         family=described.family or family or "unknown",
         type=described.type or kind,
-        trained={**dict.fromkeys(run.data, "unknown"), **described.trained},
+        trained={**dict.fromkeys(run.data, "unknown"), **described.trained, **recorded},
+        trained_on=run.trained_on,
         size=described.size,
         link=described.link,
         notes=described.notes,

@@ -22,6 +22,7 @@ COLUMNS = (
     "model",
     "name",
     "blind",
+    "trained",
     "task",
     "metric",
     "breakdown",
@@ -40,7 +41,8 @@ COLUMNS = (
     "published",
     "demonstration",
 )
-"""``model`` is the slug; ``value``, ``low`` and ``high`` have all digits, in the board's own unit
+"""``model`` is the slug; ``trained`` is whether the model was trained on the benchmark's data;
+``value``, ``low`` and ``high`` have all digits, in the board's own unit
 (a fraction is 0 to 1); ``best`` is highest, lowest, zero in a signed column or none for counts;
 ``set_apart`` marks scores that are not comparable. ``published`` names the paper's table of a row
 that was not re-run.
@@ -105,6 +107,7 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[Line]:
                     "model": row.model,
                     "name": shown_name(board, row.model),
                     "blind": _yes_or_no(row.blind),
+                    "trained": _trained(board, benchmark, row.model),
                     "set_apart": set_apart,
                 }
                 for column in table.columns:
@@ -113,6 +116,13 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[Line]:
                         yield {**row_fields, **columns[column.key], **_cell_fields(cell, row)}
     for figure in benchmark.published:
         yield _published_line(figure, columns)
+
+
+def _trained(board: Board, benchmark: BenchmarkBoard, model: str) -> str:
+    """Whether the model was trained on the benchmark's data: yes, no or unknown."""
+    if model not in board.models:
+        return "unknown"
+    return board.models[model].trained.get(benchmark.name, "unknown")
 
 
 def _column_fields(column: BoardColumn) -> Line:
@@ -146,6 +156,7 @@ def _published_line(figure: Published, columns: Mapping[str, Line]) -> Line:
         "table": figure.table,
         "name": figure.model,
         "blind": "no",
+        "trained": figure.trained,
         **columns.get(figure.column, {"metric": figure.column}),
         "value": figure.value,
         "set_apart": "yes",

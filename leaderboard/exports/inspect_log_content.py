@@ -11,6 +11,7 @@ from medtasks.core.files import short_hash
 from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.samples import Sample
+from medtasks.runs.training_record import FACT
 from medtasks.scoring.scores import MetricScore
 
 from ..verify.model_identity import model_name
@@ -57,6 +58,7 @@ def _evaluation_facts(run: ScoredRun, task: str, digest: str) -> dict[str, Any]:
     samples = run.samples[task]
     identity = short_hash(f"{digest}\0{task}")
     ids = [sample.sample_id for sample in samples]
+    model = {name: fact for name, fact in manifest.model.items() if name != FACT}
     most_responses = max((len(sample.responses) for sample in samples), default=1)
     return {
         "eval_id": identity,
@@ -66,7 +68,7 @@ def _evaluation_facts(run: ScoredRun, task: str, digest: str) -> dict[str, Any]:
         "task": task,
         "task_version": str(facts.version),
         "model": model_name(manifest),
-        "model_args": shown_facts(manifest.model),
+        "model_args": shown_facts(model),
         "dataset": {"name": facts.benchmark, "samples": len(ids), "sample_ids": ids},
         "config": {"epochs": most_responses},
         "packages": dict(manifest.versions),
@@ -75,6 +77,7 @@ def _evaluation_facts(run: ScoredRun, task: str, digest: str) -> dict[str, Any]:
             "prompt_hash": facts.prompt_hash,
             "data": {name: data.fingerprint for name, data in manifest.data.items()},
             "generation": facts.generation,
+            "trained_on": run.public.trained_on,
         },
     }
 

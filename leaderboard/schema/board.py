@@ -77,7 +77,8 @@ class BoardRun(BoardRecord):
     changes prompts, ``judged_by`` tasks and groups to the names of their judges, ``rejudged``
     rubrics to how far their verdicts agree with those that the organiser asked for again;
     ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored,
-    miniature data, limit, coverage, superseded). ``cost`` is that of all answers, in the currency
+    miniature data, limit, coverage, superseded). ``trained_on`` says by benchmark what the record
+    beside the model's weights states. ``cost`` is that of all answers, in the currency
     of the organiser's prices.
     """
 
@@ -103,6 +104,7 @@ class BoardRun(BoardRecord):
     commands: tuple[str, ...]
     mini: bool
     notes: tuple[str, ...] = ()
+    trained_on: dict[str, str] = Field(default={})
     usage: RunUsage = RunUsage()
     cost: float | None = None
 
@@ -110,7 +112,8 @@ class BoardRun(BoardRecord):
 class BoardModel(BoardRecord):
     """A model as the board shows it.
 
-    ``trained`` says by benchmark whether the model was trained on that benchmark's data.
+    ``trained`` says by benchmark whether the model was trained on that benchmark's data, and
+    ``trained_on`` what its training record states.
     """
 
     slug: str
@@ -120,6 +123,7 @@ class BoardModel(BoardRecord):
     type: str = "unknown"
     link: str | None = None
     trained: dict[str, Trained] = Field(default={})
+    trained_on: dict[str, str] = Field(default={})
     notes: tuple[str, ...] = ()
 
 

@@ -38,6 +38,8 @@ NO_IDENTITY = frozenset(
         "answered", "missing",
         # the same model, run without media
         "blind",
+        # the weights identify the model, not how they were made
+        "medtasks_training",
     }
 )  # fmt: skip
 """Facts that do not identify a model."""

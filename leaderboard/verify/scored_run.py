@@ -13,6 +13,7 @@ from medtasks.core.redaction import shown, shown_facts
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.run_signatures import filters_text
 from medtasks.runs.samples import Sample
+from medtasks.runs.training_record import FACT
 from medtasks.scoring.judge_identity import judge_names
 from medtasks.scoring.run_cache import RunStore as RunStore
 from medtasks.scoring.run_cache import compressed
@@ -27,6 +28,7 @@ from .commands import commands
 from .entries import Entry as Entry
 from .model_identity import model_arguments, model_key, model_name
 from .run_notes import run_notes
+from .training import training_notes
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ class ScoredRun:
         """What a board shows of the run."""
         manifest = self.manifest
         tasks = dict(sorted(manifest.tasks.items()))
+        trained_on = self._trained_on
         notes = [*run_notes(manifest, self.scores), *self.record.notes]
+        for benchmark, sentence in trained_on.items():
+            notes.append(f"{benchmark}: {sentence}")
         judged_by = judge_names(manifest)
         presentation = {task: facts.presentation for task, facts in tasks.items()}
         frames = {task: facts.frames for task, facts in tasks.items()}
@@ -95,8 +100,20 @@ class ScoredRun:
             commands=commands(manifest, self.folder),
             mini=bool(manifest.miniature),
             notes=tuple(map(shown, notes)),
+            trained_on=trained_on,
             usage=manifest.usage,
         )
+
+    @property
+    def _trained_on(self) -> dict[str, str]:
+        """By benchmark, what the model was trained on."""
+        if self.manifest.training is None:
+            return {}  # without reading the tables
+        samples: dict[str, frozenset[str]] = {}
+        for task in self.record.tasks:
+            items = self.record.tables.of(task).samples
+            samples[task] = frozenset(sample for item in items for sample in item)
+        return training_notes(self.manifest, samples)
 
     @cached_property
     def blind(self) -> bool:
@@ -145,6 +162,7 @@ def _shown_model(manifest: RunManifest) -> dict[str, str]:
     """The facts about the model with its name."""
     facts = dict(model_arguments(manifest))
     facts.pop("processes", None)
+    facts.pop(FACT, None)  # thousands of ids, which `training_notes` sums up
     return {**shown_facts(facts), "name": model_name(manifest)}
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from medtasks.runs import training_record
+
 from .presentation import backend_name, presentation
 
 _NOT_IDENTITY = frozenset(
@@ -119,6 +121,7 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
         description["checkpoint"] = checkpoint
         if (Path(checkpoint).expanduser() / "config.json").is_file():
             description |= fingerprint_of(checkpoint)
+        description |= training_facts(checkpoint, arguments.get("peft"))
     for name, value in sorted(arguments.items()):
         if name not in _CHECKPOINT and name not in changes:
             description[name] = value
@@ -164,6 +167,8 @@ def fingerprint_of(checkpoint: str) -> dict[str, str]:
     files: set[Path] = set()
     for pattern in _PATTERNS:
         files.update(path for path in directory.glob(pattern) if path.is_file())
+    # it says how the weights were made: with and without it, they are the same model
+    files.discard(directory / training_record.FILE)
     total = hashlib.sha256()
     for path in sorted(files, key=lambda path: path.name):
         total.update(f"{path.name}\0{path.stat().st_size}\0{_content_hash(path)}\n".encode())
@@ -181,6 +186,22 @@ def _content_hash(path: Path) -> str:
         while block := file.read(_ENDS):
             content.update(block)
     return content.hexdigest()
+
+
+def training_facts(*folders: object) -> dict[str, Any]:
+    """What a checkpoint and its adapter were trained on, if records beside their weights say so.
+
+    Raises:
+        DataError: the record is damaged.
+    """
+    merged: training_record.TrainingRecord | None = None
+    for folder in folders:
+        if not isinstance(folder, str):
+            continue
+        record = training_record.read_training_record(Path(folder).expanduser())
+        if record is not None:
+            merged = record.merged(merged)
+    return {} if merged is None else {training_record.FACT: merged.model_dump(mode="json")}
 
 
 def adapter_facts(path: str | None) -> dict[str, str] | None:

@@ -1,0 +1,58 @@
+"""The record beside a checkpoint's weights is in the manifest of its runs, and is not the model."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import medtasks
+from medtasks.harness.model_facts import fingerprint_of, training_facts
+from medtasks.runs.training_record import FACT, FILE, read_training_record
+
+TINY = Path(medtasks.__file__).parents[1] / "adapters" / "tiny_vlm"
+TASK = "mi_cxr_icr"
+
+
+def recorded(folder: Path, task: str, *questions: str) -> Path:
+    """The folder, with the record of a reward that scored these questions."""
+    reward = medtasks.reward(task, benchmark_questions=True)
+    reward(completions=["A"] * len(questions), sample_id=[*questions])
+    folder.mkdir(exist_ok=True)
+    reward.record(folder)
+    return folder
+
+
+def test_the_record_is_no_part_of_the_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = fingerprint_of(str(tmp_path))
+    recorded(tmp_path, TASK, "icr-33")
+    assert fingerprint_of(str(tmp_path)) == before
+
+
+def test_records_of_checkpoint_and_adapter_are_one(tmp_path: Path) -> None:
+    checkpoint = recorded(tmp_path / "model", TASK, "icr-33")
+    adapter = recorded(tmp_path / "adapter", TASK, "icr-34")
+    facts = training_facts(str(checkpoint), str(adapter))
+    (use,) = facts[FACT]["rewards"]
+    assert use["questions"] == ["icr-33", "icr-34"]
+    assert training_facts(str(tmp_path), "owner/name", None) == {}
+
+
+@pytest.mark.slow  # runs a model
+def test_a_run_of_the_checkpoint_has_the_record(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "trained"
+    shutil.copytree(TINY, checkpoint)
+    recorded(checkpoint, TASK, "icr-33", "icr-34")
+    run = medtasks.evaluate(
+        "medtasks_vlm",
+        TASK,
+        model_args={"pretrained": checkpoint, "device": "cpu"},
+        output_path=tmp_path / "results",
+    )
+    assert run.manifest.training == read_training_record(checkpoint)
+    assert (checkpoint / FILE).is_file()
+    (model,) = medtasks.board(run.path).models.values()
+    assert model.trained["mi_cxr"] == "yes"
+    assert "2 of the 6 scored samples" in model.trained_on["mi_cxr"]
