@@ -19,7 +19,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.data.store import open_prepared
 from medtasks.metrics.registry import get_metric, scores_pairs
-from medtasks.python_api.training_questions import QuestionReader
+from medtasks.python_api.training_rows import Completion, QuestionReader, response_of
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.runs.training_record import (
@@ -32,9 +32,6 @@ from medtasks.scoring.scored_samples import scored_samples
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-Completion = str | Sequence[Mapping[str, Any]]
-"""What a model generated: a text, or chat messages."""
 
 _NOT_A_DOCUMENT = frozenset({"prompts", "completions", "completion_ids", "image", "images"})
 """What a trainer passes besides the columns that describe a question."""
@@ -148,7 +145,7 @@ class Reward:
         documents = self._documents_of(columns, len(completions))
         samples: list[Sample] = []
         for document, completion in zip(documents, completions, strict=True):
-            reply = Reply(_text_of(completion))
+            reply = Reply(response_of(completion))
             samples.append(Sample.answered(self.task, document, [reply]))
         try:
             scored = scored_samples(load_spec(self.task), samples)
@@ -291,16 +288,3 @@ def _existing_folder(path: str | Path) -> Path:
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such directory; give that of a checkpoint or an adapter.")
     return folder
-
-
-def _text_of(completion: Completion) -> str:
-    """The response in a completion: the text itself, or that of the last message."""
-    if isinstance(completion, str):
-        return completion
-    if not completion:
-        return ""
-    content = completion[-1].get("content") or ""
-    if isinstance(content, str):
-        return content
-    texts = [part["text"] for part in content if part.get("type") == "text"]
-    return "".join(texts)

@@ -1,4 +1,4 @@
-"""A task's questions as training data: rows that are read when a trainer asks for them."""
+"""What trainers read and pass: a task's questions as rows of training data, and completions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.spec import load_spec
+
+Completion = str | Sequence[Mapping[str, Any]]
+"""What a model generated: a text, or chat messages."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,16 @@ def _without_images(
                 parts.append(part)
         prompt.append({"role": message["role"], "content": parts})
     return prompt, images
+
+
+def response_of(completion: Completion) -> str:
+    """The response in a completion: the text itself, or that of the last message."""
+    if isinstance(completion, str):
+        return completion
+    if not completion:
+        return ""
+    content = completion[-1].get("content") or ""
+    if isinstance(content, str):
+        return content
+    texts = [part["text"] for part in content if part.get("type") == "text"]
+    return "".join(texts)
