@@ -79,6 +79,8 @@ def prompts_paragraph(source: MethodsSource) -> Paragraph:
         )
     if source.values("blind"):
         sentences.append(("Prompts were sent without media (blind: yes).",))
+    for pace in source.values("pace"):
+        sentences.append(("Rounds of streams were sent when they were due (", Code(pace), ")."))
     for options in source.values("harness"):
         sentences.append(
             ("The prompts were changed by options of the harness (", Code(options), ").")

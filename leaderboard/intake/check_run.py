@@ -81,7 +81,7 @@ def _failed_requests(run: Submission, name: str, facts: TaskFacts) -> Iterator[S
     reasons = "; ".join(f"{count:,} × {reason}" for reason, count in first)
     observed = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
     # an error if a score over the others would be incomplete
-    is_serious = facts.answered < COVERAGE * facts.attempted
+    is_serious = facts.attempted - failed < COVERAGE * facts.attempted
     severity: Severity = "error" if is_serious else "warning"
     yield run.problem("LB210", name, observed, f"tasks.{name}.failed", severity=severity)
 
@@ -190,6 +190,7 @@ def _differing_settings(run: Submission, name: str, facts: TaskFacts) -> list[st
         "filters": (facts.filters, filter_versions(spec)),
         "generation settings": (facts.generation, spec.generation),
         "cap on frames": (facts.frames.get("cap"), None),
+        "pace of streams": (facts.pace, ""),
     }
     differing = []
     for what, (submitted, today) in settings.items():

@@ -58,6 +58,7 @@ def _incomplete_reason(run: ScoredRun, task: str) -> str:
     if lacking:
         return f"run without {', '.join(lacking)}"
     answered = sum(run.public.counts[leaf].get("answered", 0) for leaf in leaves)
+    answered += sum(run.public.counts[leaf].get("status missed", 0) for leaf in leaves)
     asked = sum(run.public.counts[leaf].get("asked", 0) for leaf in leaves)
     if answered >= asked:
         return "streaming items without all of their rounds"

@@ -26,6 +26,7 @@ _ASKED = (
     "items",
     "subset",
     "blind",
+    "pace",
     "harness",
 )
 """Parts of a signature that describe what was asked; runs without a score are compared by these."""

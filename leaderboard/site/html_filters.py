@@ -41,6 +41,7 @@ _SIGNATURE_PARTS = {
     "data": "fingerprint of the prepared data",
     "items": "number of samples scored, and a hash of their ids",
     "blind": "run without media",
+    "pace": "rounds of streams were sent when they were due",
     "harness": "options of the harness that change the prompts",
     "judge": "hash of rubric, judges, their settings and how verdicts are combined",
 }

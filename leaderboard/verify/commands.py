@@ -45,11 +45,14 @@ def _environment(manifest: RunManifest) -> list[str]:
     """The environment variables that the run was made with, as ``NAME=value`` before a command."""
     subsets: set[str] = set()
     frame_caps: set[int] = set()
+    paces: set[str] = set()
     is_blind = False
     for facts in manifest.tasks.values():
         is_blind = is_blind or facts.blind
         if facts.subset:
             subsets.add(facts.subset)
+        if facts.pace:
+            paces.add(facts.pace)
         cap = facts.frames.get("cap")
         if cap is not None:
             frame_caps.add(cap)
@@ -59,6 +62,8 @@ def _environment(manifest: RunManifest) -> list[str]:
         environment.append("MEDTASKS_DATA=mini")
     if is_blind and not manifest.model.get("blind"):
         environment.append("MEDTASKS_BLIND=1")
+    for pace in sorted(paces):
+        environment.append(f"MEDTASKS_PACE={pace}")
     for subset in sorted(subsets):
         environment.append(f"MEDTASKS_SUBSET={subset}")
     for cap in sorted(frame_caps):

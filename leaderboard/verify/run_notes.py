@@ -90,7 +90,7 @@ def _asked_notes(manifest: RunManifest) -> Iterator[str]:
     subsets = {facts.subset for facts in tasks.values()}
     for subset in sorted(subsets - {""}):
         yield f"subset of the clusters ({subset}): comparable with runs of the same subset only"
-    answered = sum(facts.answered for facts in tasks.values())
+    answered = sum(facts.answered + facts.missed for facts in tasks.values())
     asked = sum(facts.asked for facts in tasks.values())
     if manifest.settings.get("limit") is not None or manifest.settings.get("offset"):
         yield f"run with --limit: {answered:,} of {asked:,} documents"
@@ -100,6 +100,8 @@ def _asked_notes(manifest: RunManifest) -> Iterator[str]:
 
 def _response_notes(task: str, facts: TaskFacts, manifest: RunManifest) -> Iterator[str]:
     """Sentences on a task's responses: failed, cut off, scored in part, or named by text."""
+    if facts.pace:
+        yield f"{task}: {facts.pace_text}"
     for why, count in sorted(facts.failed.items()):
         yield f"{task}: {counted(count, 'request')} without a response ({why})"
     if facts.cut_off:

@@ -238,7 +238,7 @@ def _progress(
         task,
         [] if scores is None else _shown_scores(task, scores),
         planned=len(plan.documents[task]) * spec.repeats,
-        answered=len(replies) - failed.total(),
+        answered=len(replies) - failed.total(),  # with missed rounds, which are not asked again
         failed=failed,
         statuses=plan.manifest.tasks[task].with_outcomes(outcomes).status,
         scored=len(responses),

@@ -212,6 +212,8 @@ class Turn:
 
     ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked.
     ``fallback`` is the content of a closed answer if a judge decides on answers that do not match.
+    ``missed`` is whether the round was not sent, because the model was still busy: it counts as an
+    empty response, but not as an invalid one.
     """
 
     item: str
@@ -231,3 +233,4 @@ class Turn:
     judge: str | None = None
     fallback: float | None = None
     fallback_judge: str | None = None
+    missed: bool = False

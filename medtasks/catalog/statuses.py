@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
+MISSED = "missed"
+"""Status of a round of a paced stream that was not sent, because the model was still busy."""
 NO_FINAL_ANSWER = "no_final_answer"
 """Status of a response that reasons without coming to an answer; it is scored as a whole."""
 ANSWERED = ("ok", "unanswerable", NO_FINAL_ANSWER)
@@ -23,6 +25,7 @@ STATUS_WORDS: Mapping[str, str] = {
     "missing": "without a confidence",
     "several": "with several confidences",
     FAILED: "failed",
+    MISSED: "missed",
 }
 """Words for responses with each status of our filters, and for failed requests."""
 

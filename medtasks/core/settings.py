@@ -67,6 +67,49 @@ def read_subset(text: str) -> Subset | None:
     raise UsageError(f"MEDTASKS_SUBSET is {text!r}, expected {expected}.")
 
 
+@dataclass(frozen=True)
+class Pace:
+    """Rounds of streams are sent when they are due in real time.
+
+    ``frames_per_second`` turns the times of image sequences, which are frame numbers, into seconds;
+    without it, such streams cannot be paced.
+    """
+
+    frames_per_second: float | None = None
+
+    def __str__(self) -> str:
+        if self.frames_per_second is None:
+            return "realtime"
+        return f"realtime@{self.frames_per_second:g}"
+
+    def seconds(self, duration: float, *, in_seconds: bool) -> float | None:
+        """A duration of a stream in seconds; None if it is in frames of an unknown rate."""
+        if in_seconds:
+            return duration
+        if self.frames_per_second is None:
+            return None
+        return duration / self.frames_per_second
+
+
+def read_pace(text: str) -> Pace | None:
+    """The pace that ``text`` describes: ``realtime``, or ``realtime@FPS``; None for an empty one.
+
+    >>> str(read_pace("realtime")), str(read_pace("realtime@25"))
+    ('realtime', 'realtime@25')
+    """
+    if not text:
+        return None
+    name, separator, rate = text.partition("@")
+    if name == "realtime" and not separator:
+        return Pace()
+    with suppress(ValueError):
+        frames_per_second = float(rate)
+        if name == "realtime" and 0 < frames_per_second < math.inf:
+            return Pace(frames_per_second)
+    expected = "realtime, or realtime@FPS with the frames per second of image sequences"
+    raise UsageError(f"MEDTASKS_PACE is {text!r}, expected {expected} (realtime@25).")
+
+
 class Consent(Enum):
     """Whether a run may download data that it needs (``MEDTASKS_DOWNLOAD``)."""
 
@@ -95,6 +138,8 @@ class Settings:
     """Share of the clusters (``MEDTASKS_SUBSET``); None for all."""
     blind: bool = False
     """Whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?"""
+    pace: Pace | None = None
+    """Whether rounds of streams are sent when they are due (``MEDTASKS_PACE=realtime``)."""
     max_failed: float = MAX_FAILED
     """Share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)."""
     benchmarks: tuple[Path, ...] = ()
@@ -127,6 +172,7 @@ _VARIABLES = (
     "MEDTASKS_MAX_FRAMES",
     "MEDTASKS_SUBSET",
     "MEDTASKS_BLIND",
+    "MEDTASKS_PACE",
     "MEDTASKS_MAX_FAILED",
     "MEDTASKS_TEMPLATES",
     "MEDTASKS_BENCHMARKS",
@@ -177,6 +223,7 @@ def _settings_of(*values: str) -> Settings:
     has_address = environment["MASTER_ADDR"] != ""
     return Settings(
         blind=_is_blind(environment["MEDTASKS_BLIND"]),
+        pace=read_pace(environment["MEDTASKS_PACE"]),
         max_failed=_share_of_failures(environment["MEDTASKS_MAX_FAILED"]),
         data=None if is_mini else _directory(environment["MEDTASKS_DATA"]),
         mini=is_mini,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from medtasks.catalog.items import SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
-from medtasks.catalog.statuses import FAILED
+from medtasks.catalog.statuses import FAILED, MISSED
 from medtasks.catalog.task_model import Timing
 from medtasks.metrics.streaming import Stream, content_limits, overall, timed_scores
 
@@ -26,7 +26,7 @@ def round_values(
     If a round has no response, every metric that applies to the item is open between 0 and 1; a
     delay has no limits.
     """
-    turns = [turn_of(sample) for sample in samples]
+    turns = turns_of(samples, turn_of)
     values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
     if not any(sample.status == FAILED for sample in samples):
         return values
@@ -37,6 +37,17 @@ def round_values(
             worst, best = (0.0, 1.0), (1.0, 1.0)  # sum and count of one observation
             values[name] = Value(low=worst, high=best, judge=value.judge, failed=True)
     return values
+
+
+def turns_of(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> list[Turn]:
+    """The turns of an item's rounds; ``turn_of`` need not know about missed ones."""
+    turns = []
+    for sample in samples:
+        turn = turn_of(sample)
+        if sample.status == MISSED:
+            turn = replace(turn, missed=True, invalid=False)
+        turns.append(turn)
+    return turns
 
 
 def _is_without_observations(value: Value) -> bool:

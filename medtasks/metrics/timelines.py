@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from medtasks.catalog.items import Item, SampleView, Turn
 from medtasks.core.redaction import shown
 from medtasks.core.schema import Frozen
-from medtasks.metrics.stream_values import stream_of
+from medtasks.metrics.stream_values import stream_of, turns_of
 from medtasks.metrics.streaming import expected_time, tolerance
 
 MOST_TIMELINES = 12
@@ -17,7 +17,9 @@ LONGEST_RESPONSE = 400
 
 
 class Round(Frozen):
-    """One round of a streaming item; ``said`` is the extracted response."""
+    """One round of a streaming item; ``said`` is the extracted response, or ``(missed)`` if the
+    model of a paced run was still busy.
+    """
 
     time: float
     answerable: bool
@@ -49,7 +51,7 @@ def timelines(
     """
     first: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):
-        turns = [turn_of(sample) for sample in item.samples]
+        turns = turns_of(item.samples, turn_of)
         if turns[0].streaming:
             first.append(_timeline(task, item, turns))
         if len(first) == MOST_TIMELINES:
@@ -79,6 +81,8 @@ def _round(turn: Turn, sample: SampleView) -> Round:
     response = shown(sample.filtered)
     if len(response) > LONGEST_RESPONSE:
         response = response[:LONGEST_RESPONSE] + "…"
+    if turn.missed:
+        response = "(missed)"
     return Round(
         time=turn.time,
         answerable=turn.answerable,

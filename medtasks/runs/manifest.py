@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 import medtasks
 from medtasks.answers.base import LONGEST_SCORED
 from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.statuses import MISSED
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.schema import first_problem
@@ -52,7 +53,9 @@ class TaskFacts(BaseModel, frozen=True):
     """One task's protocol and the outcome of its documents.
 
     ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its
-    clusters, ``answered`` those with a response; ``failed`` counts those without one, by reason.
+    clusters, ``answered`` those with a response; ``failed`` counts those without one, by reason,
+    ``missed`` the rounds of streams that a run at this ``pace`` did not send, because the model was
+    still busy when a later one was due.
     ``readings`` counts how options were named, ``scored_in_part`` the documents with a response
     that is too long to be scored whole (`medtasks.runs.samples.Sample`), ``finish`` how responses
     ended (`Reply.finish`, or ``unknown``).
@@ -69,11 +72,17 @@ class TaskFacts(BaseModel, frozen=True):
     frames: dict[str, Any] = {}
     blind: bool = False
     subset: str = Field("", pattern=r"^([0-9.e-]{1,12}@-?[0-9]{1,12})?$")
+    pace: str = Field(
+        default="",
+        pattern=r"^(realtime(@[0-9.e+-]{1,12})?)?$",
+        exclude_if=lambda value: not value,
+    )
     presentation: dict[str, str] = {}
     excluded: dict[str, int] = {}
     asked: int
     answered: int
     failed: dict[str, int] = {}
+    missed: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     status: dict[str, int]
     readings: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
     scored_in_part: int = Field(default=0, exclude_if=lambda value: not value)
@@ -117,14 +126,18 @@ class TaskFacts(BaseModel, frozen=True):
                 # reasons are counted together
                 failures[_NUMBER.sub("#", outcome.failure)] += 1
         update: dict[str, Any] = {
-            "answered": len(outcomes) - failures.total(),
+            "answered": len(outcomes) - failures.total() - statuses[MISSED],
+            "missed": statuses[MISSED],
             "failed": dict(sorted(failures.items())),
             "status": dict(sorted(statuses.items())),
             "readings": dict(sorted(readings.items())),
             "scored_in_part": scored_in_part,
         }
         if replies is not None:
-            ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
+            ends = Counter[str]()
+            for reply in replies:
+                if reply.failed is None and not reply.missed:
+                    ends[reply.finish or "unknown"] += 1
             update["finish"] = dict(sorted(ends.items()))
         return self.model_copy(update=update)
 
@@ -138,9 +151,17 @@ class TaskFacts(BaseModel, frozen=True):
         )
 
     @property
+    def pace_text(self) -> str:
+        """That rounds were sent when they were due, and how many were missed."""
+        return (
+            f"rounds sent in real time ({self.pace}): {self.missed:,} of {self.attempted:,} "
+            "missed, scored as empty responses; comparable with runs at this pace only"
+        )
+
+    @property
     def attempted(self) -> int:
-        """Documents sent to the model."""
-        return self.answered + sum(self.failed.values())
+        """Documents sent to the model, or missed by it."""
+        return self.answered + self.missed + sum(self.failed.values())
 
 
 class RubricFacts(BaseModel, frozen=True):

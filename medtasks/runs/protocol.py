@@ -24,12 +24,14 @@ def protocol_hash(
     prompt_hash: str | None = None,
     frames: dict[str, Any] | None = None,
     blind: bool = False,
+    pace: str = "",
     presentation: Mapping[str, str] | None = None,
 ) -> str:
     """Hash of everything that can affect a score, except the model and the data.
 
     ``generation`` are the settings in force, ``presentation`` is how the back-end deviates from the
-    task (order of text and media, a system prompt).
+    task (order of text and media, a system prompt), ``pace`` is that at which rounds of streams are
+    sent; empty if each waits for nothing.
     """
     if frames is None:
         frames = frame_settings(spec)
@@ -44,6 +46,8 @@ def protocol_hash(
     }
     if blind:
         parts["blind"] = True
+    if pace:
+        parts["pace"] = pace
     if presentation:
         parts["presentation"] = dict(presentation)
     if frames:
@@ -71,6 +75,7 @@ def task_facts(
     asked: int,
     *,
     blind: bool = False,
+    pace: str = "",
     presentation: Mapping[str, str] | None = None,
     prompt_hash: str | None = None,
 ) -> TaskFacts:
@@ -81,7 +86,12 @@ def task_facts(
     if prompt_hash is None:
         prompt_hash = spec.prompt_hash or ""
     protocol = protocol_hash(
-        spec, generation, prompt_hash=prompt_hash, blind=blind, presentation=presentation
+        spec,
+        generation,
+        prompt_hash=prompt_hash,
+        blind=blind,
+        pace=pace,
+        presentation=presentation,
     )
     is_unknown = prompt_hash == UNKNOWN_PROMPT
     return TaskFacts(
@@ -92,6 +102,7 @@ def task_facts(
         yaml_hash=spec.yaml_hash,
         protocol_hash=protocol,
         blind=blind,
+        pace=pace,
         subset=str(current_settings().subset or ""),
         presentation=dict(presentation or {}),
         filters=filter_versions(spec),

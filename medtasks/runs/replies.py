@@ -81,6 +81,23 @@ class Timing:
     hardware: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PacedRound:
+    """When a round of a paced stream was due, sent and answered, in seconds since its first round
+    was due.
+
+    A *missed* round was never sent (``sent`` and ``answered`` are None): a later round was due,
+    too, when the model had answered the one before. ``attempt`` counts from 1 how often the stream
+    was started: a stream that was interrupted, or of which a request failed, starts again from its
+    first round.
+    """
+
+    attempt: int
+    due: float
+    sent: float | None = None
+    answered: float | None = None
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -118,8 +135,9 @@ class Reply:
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the
     response, or one of its rounds, was cut off at the token limit, else ``stop``. ``work`` and
-    ``timing`` are None unless a model was asked. Lone surrogates in ``text`` and ``failed`` become
-    U+FFFD: no file could hold the reply otherwise.
+    ``timing`` are None unless a model was asked, ``paced`` unless streams were sent in real time.
+    Lone surrogates in ``text`` and ``failed`` become U+FFFD: no file could hold the reply
+    otherwise.
     """
 
     text: str
@@ -133,6 +151,7 @@ class Reply:
     probabilities: Probabilities | None = None
     work: Work | None = None
     timing: Timing | None = field(default=None, compare=False)
+    paced: PacedRound | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", well_formed(self.text))
@@ -143,6 +162,16 @@ class Reply:
     def failure(cls, reason: str) -> Reply:
         """A reply without a response; the reason is put on one line."""
         return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
+
+    @property
+    def missed(self) -> bool:
+        """Whether the request was never sent: a paced round that the model missed."""
+        return self.failed is None and self.paced is not None and self.paced.sent is None
+
+    @property
+    def attempt(self) -> int:
+        """The attempt at a paced stream that the reply belongs to; 0 for other replies."""
+        return 0 if self.paced is None else self.paced.attempt
 
     def checked(self) -> Reply:
         """The reply, marked as failed if its text is a back-end's for a failed request."""

@@ -87,13 +87,18 @@ def _protocol_parts(
 
 
 def _deviation_parts(tasks: Mapping[str, TaskFacts], settings: Mapping[str, Any]) -> dict[str, str]:
-    """The parts that only runs of a subset, blind runs, and runs with changed options have."""
+    """The parts that only runs of a subset, blind and paced runs, and runs with changed options
+    have.
+    """
     parts: dict[str, str] = {}
     subsets = {name: facts.subset for name, facts in tasks.items()}
     if any(subsets.values()):
         parts["subset"] = _common_value(subsets)
     if any(facts.blind for facts in tasks.values()):
         parts["blind"] = "yes"
+    paces = {name: facts.pace for name, facts in tasks.items() if facts.pace}
+    if paces:
+        parts["pace"] = _common_value(paces)
     changed = changed_options(settings)
     if changed:
         parts["harness"] = _hash(changed)

@@ -102,7 +102,9 @@ class Sample(Compact):
 
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of
     ``responses`` (None for those that are there), ``limits`` the range in which each metric's
-    statistics would be.
+    statistics would be. ``missed`` is whether the sample is a round of a paced stream that was not
+    sent, because the model was still busy: the status is ``missed``, and it is scored as an empty
+    response.
     """
 
     sample_id: str
@@ -114,6 +116,7 @@ class Sample(Compact):
     target: str
     responses: tuple[str, ...]
     failed: tuple[str | None, ...] = ()
+    missed: bool = Field(default=False, exclude_if=lambda value: not value)
     probabilities: tuple[Probabilities | None, ...] = Field(
         default=(), exclude_if=lambda value: not value
     )
@@ -252,6 +255,7 @@ def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:
     return {
         "responses": tuple(reply.text for reply in replies),
         "failed": _empty_without_any(failed),
+        "missed": any(reply.missed for reply in replies),
         "probabilities": _empty_without_any(probabilities),
     }
 

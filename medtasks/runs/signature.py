@@ -17,7 +17,7 @@ from medtasks.runs.samples import UNKNOWN_PROMPT
 
 PROTOCOL_PARTS = (
     "task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset",
-    "blind", "harness", "judge", "confidence-of", "timing",
+    "blind", "pace", "harness", "judge", "confidence-of", "timing",
 )  # fmt: skip
 """The parts of a signature that do not come from its metric."""
 _NAMES = {
@@ -100,12 +100,23 @@ def _difference(key: str, value: str | None, expected: str | None) -> str:
     """How the value of one part differs; None if a signature lacks the part."""
     if key == "blind":
         return "blind: prompts without media" if value else "prompts with media instead of blind"
+    if key == "pace":
+        return _difference_of_pace(value, expected)
     if key == "items" and value and expected:
         return _difference_of_items(value, expected)
     name = _NAMES.get(key, key)
     before = f"no {name}" if value is None else f"{name} {_short_value(value)}"
     after = "none" if expected is None else _short_value(expected)
     return f"{before} instead of {after}"
+
+
+def _difference_of_pace(pace: str | None, expected: str | None) -> str:
+    """How the paces differ at which rounds of streams were sent."""
+    if pace is None:
+        return "rounds of streams sent without pace instead of in real time"
+    if expected is None:
+        return "rounds of streams sent in real time instead of without pace"
+    return f"pace of streams {_short_value(pace)} instead of {_short_value(expected)}"
 
 
 def _difference_of_items(items: str, expected: str) -> str:

@@ -42,18 +42,22 @@ class RunPlan(BaseModel, frozen=True):
 
 
 class _ReplyPlace(NamedTuple):
-    """Where a reply is on disk, and whether it is that of a failed request."""
+    """Where a reply is on disk, whether it is that of a failed request, and which attempt at a
+    paced stream it belongs to.
+    """
 
     path: Path
     begin: int
     failed: bool
+    attempt: int
 
 
 class AnswerStore:
     """The replies to a command's requests on disk: those of this process are appended, and those of
     all processes and of earlier, unfinished runs of the command are read when they are needed.
 
-    A response is never replaced by a later failure.
+    A response is never replaced by a later failure, unless a paced stream was started again: then
+    only the replies of its last attempt count.
     """
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
@@ -78,13 +82,12 @@ class AnswerStore:
             self._note(answer, path, begin)
 
     def _note(self, answer: Answer, path: Path, begin: int) -> None:
-        """Remember where a reply is: the last one to its request, but a failed one never replaces a
-        response.
-        """
-        place = _ReplyPlace(path, begin, answer.reply.failed is not None)
-        if place.failed and self.is_answered(answer.slot):
-            return
-        self._places[answer.slot.key] = place
+        """Remember where a reply is, if it replaces the one before."""
+        reply = answer.reply
+        place = _ReplyPlace(path, begin, reply.failed is not None, reply.attempt)
+        before = self._places.get(answer.slot.key)
+        if before is None or _replaces(place, before):
+            self._places[answer.slot.key] = place
 
     def is_answered(self, slot: Slot) -> bool:
         """Whether there is a response to a request."""
@@ -150,6 +153,11 @@ class AnswerStore:
             self.folder.rename(removed / self.folder.name)
 
 
+def _replaces(place: _ReplyPlace, before: _ReplyPlace) -> bool:
+    """Whether a later reply to a request replaces the one ``before``."""
+    return before.failed or not place.failed or place.attempt > before.attempt
+
+
 def _append_lines(stream: IO[bytes], answers: Sequence[Answer]) -> list[int]:
     """Append a line for each reply and sync the file; returns the bytes at which the lines
     begin.
@@ -194,10 +202,13 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     else the last.
     """
     answers: dict[bytes, Answer] = {}
-    for _, _, answer in _read_lines(folder, task):
-        earlier = answers.get(answer.slot.key)
-        if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
-            answers[answer.slot.key] = answer
+    places: dict[bytes, _ReplyPlace] = {}
+    for path, begin, answer in _read_lines(folder, task):
+        key, reply = answer.slot.key, answer.reply
+        place = _ReplyPlace(path, begin, reply.failed is not None, reply.attempt)
+        if key not in places or _replaces(place, places[key]):
+            places[key] = place
+            answers[key] = answer
     return list(answers.values())
 
 

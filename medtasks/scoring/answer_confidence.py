@@ -9,7 +9,7 @@ from medtasks.answers.base import scored_part
 from medtasks.answers.stated_confidence import parse_confidence, stated_confidence
 from medtasks.catalog.items import Derived, Item, Value
 from medtasks.catalog.spec import load_spec
-from medtasks.catalog.statuses import ANSWERED, FAILED
+from medtasks.catalog.statuses import ANSWERED, FAILED, MISSED
 from medtasks.catalog.task_model import Confidence
 from medtasks.metrics.confidence import (
     BRIER,
@@ -151,7 +151,7 @@ def confidence_of(sample: Sample, declared: Confidence) -> ConfidenceOrReason:
     if not sample.responses and sample.confidence is not None:
         return sample.confidence
     is_unread = sample.status not in ANSWERED and declared.of != "answer"
-    if is_unread or sample.status in ("empty", FAILED):
+    if is_unread or sample.status in ("empty", FAILED, MISSED):
         return "no_answer"
     if declared.of == "stated":
         return parse_confidence(stated_confidence(scored_part(sample.responses[0])))

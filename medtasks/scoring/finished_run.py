@@ -176,7 +176,7 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
     held: list[AnsweredTask] = []  # until a response is not blank
     blank = True
     for name, asked in tasks:
-        blank = blank and all(is_blank(reply.text) for reply in _replies_of(asked))
+        blank = blank and all(_is_blank_or_missed(reply) for reply in _replies_of(asked))
         held.append((name, asked))
         del asked  # only the caller needs its documents
         while held and not blank:
@@ -185,11 +185,17 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
         yield name, [_failed_as_blank(document) for document in asked]
 
 
+def _is_blank_or_missed(reply: Reply) -> bool:
+    """Whether there is no text, be it that the model gave none, or that it was not asked."""
+    return reply.missed or is_blank(reply.text)
+
+
 def _failed_as_blank(asked: AskedDocument) -> AskedDocument:
     """The document, whose replies are marked as failed if they are not yet."""
     replies = []
     for reply in asked.replies:
-        replies.append(Reply.failure(ALL_BLANK) if reply.failed is None else reply)
+        is_blank_response = reply.failed is None and not reply.missed
+        replies.append(Reply.failure(ALL_BLANK) if is_blank_response else reply)
     return asked._replace(replies=replies)
 
 

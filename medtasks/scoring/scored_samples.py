@@ -10,7 +10,7 @@ from medtasks.answers.base import Reading, is_scored_whole, scored_part
 from medtasks.benchmarks.pair_entries import BatchResponses, PairEntries
 from medtasks.catalog.guest_code import wrong_return
 from medtasks.catalog.spec import TaskSpec
-from medtasks.catalog.statuses import FAILED
+from medtasks.catalog.statuses import FAILED, MISSED
 from medtasks.runs.replies import failure_in
 from medtasks.runs.samples import Limits, Repeat, Sample, reply_fields
 from medtasks.scoring.filtered_responses import filtered_responses
@@ -22,7 +22,8 @@ Values = Mapping[str, Mapping[str, Any]]
 def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """``samples`` scored from their responses under the task's rules; text metrics are computed for
     all of them together. If a reply failed, the sample has the status ``failed`` and only the
-    limits of its statistics: those of a blank response and of :func:`ideal_response`.
+    limits of its statistics: those of a blank response and of :func:`ideal_response`. A missed
+    round of a paced stream is scored as an empty response, and has the status ``missed``.
     """
     checked = [_with_failures(sample) for sample in samples]
     documents = [sample.whole_document() for sample in checked]
@@ -68,6 +69,8 @@ class _SampleScorer:
             fields = self._failed_fields(document, repeats=len(sample.responses))
         else:
             fields = self._answered_fields(document, readings)
+        if sample.missed:
+            fields |= {"reading": "", "status": MISSED}
         is_whole = all(is_scored_whole(response) for response in sample.responses)
         fields |= {"scored_in_part": not is_whole, "judged": {}, "confidence": None}
         # validated, because the values come from functions of task packages

@@ -59,8 +59,8 @@ class SubmittedSamples:
         return Verification()
 
     def require_own(self, samples: Sequence[Sample], *, stripped: bool) -> None:
-        """Refuse samples of another task, repeated samples, and samples with another number of
-        responses than expected.
+        """Refuse samples of another task, repeated samples, samples with another number of
+        responses than expected, and missed rounds of a run that was not paced.
         """
         task = self._spec.name
         repeats = self._expected_repeats()
@@ -72,6 +72,11 @@ class SubmittedSamples:
                 raise DataError(
                     f"{place}: field `task` is {sample.task!r}, expected {task!r}; "
                     "restore the file."
+                )
+            if sample.missed and not self._facts.pace:
+                raise DataError(
+                    f"{place}: field `missed` is true, but the run was not paced (`pace` of "
+                    f"`tasks.{task}` in manifest.json is empty); restore the file."
                 )
             if not stripped:
                 _require_entries(sample, repeats, place)

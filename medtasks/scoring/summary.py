@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
-from medtasks.catalog.statuses import ANSWERED, FAILED, NO_FINAL_ANSWER, status_counts
+from medtasks.catalog.statuses import ANSWERED, FAILED, MISSED, NO_FINAL_ANSWER, status_counts
 from medtasks.core.text import first_names
 from medtasks.metrics.facts import NOT_IN_SUMMARY
 from medtasks.metrics.registry import facts_of, is_ours, unit_of
@@ -223,11 +223,16 @@ def _coverage_remark(run: RunRecord, name: str) -> Iterator[str]:
 
 
 def _status_remarks(scores: Scores) -> Iterator[str]:
-    """How many requests failed, and how many responses have no answer or no final one."""
+    """How many requests failed or were missed, and how many responses have no answer or no final
+    one.
+    """
     if scores.status.get(FAILED):
         yield f"({scores.status[FAILED]:,} failed)"
+    if scores.status.get(MISSED):
+        rounds = sum(scores.status.values())
+        yield f"({scores.status[MISSED]:,} of {rounds:,} rounds missed)"
     unread = dict(scores.status)
-    for status in (FAILED, *ANSWERED):
+    for status in (FAILED, MISSED, *ANSWERED):
         unread.pop(status, None)
     if unread:
         yield f"(no answer extracted: {status_counts(unread)})"

@@ -63,6 +63,9 @@ def _notes_on_protocol(manifest: RunManifest) -> Iterator[str]:
         yield "Prompts unknown: comparable with other responses made elsewhere only."
     if any(task.blind for task in manifest.tasks.values()):
         yield "Blind run: prompts without their images or frames."
+    for name, task in manifest.tasks.items():
+        if task.pace:
+            yield f"{name}: {task.pace_text}"
 
 
 def _notes_on_metrics(run: RunRecord) -> Iterator[str]:

@@ -123,6 +123,7 @@ class SubmittedTask:
             prompt_hash=self._facts.prompt_hash,
             frames=self._facts.frames,
             blind=self._facts.blind,
+            pace=self._facts.pace,
             presentation=self._facts.presentation,
         )
         update = {
