@@ -109,7 +109,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             total=len(chat_requests),
             desc="medtasks",
             unit="request",
-            disable=self.rank != 0 or not chat_requests,
+            disable=self.rank != 0 or len(chat_requests) < 2,
         ) as bar:
             for answered in isolated(self.batches(chat_requests), self.answer):
                 bar.update(len(answered))

@@ -51,6 +51,7 @@ from .processes import agree_with_first, leave_process_group
 from .requests import Requests
 from .results import KEY, replace_numbers, replace_samples, stamp_of
 from .run_plan import RunPlanner
+from .stream_times import paced_rounds
 from .system_turn import add_system_turn, refuse_system_turn
 from .unscored import unscored_ending
 
@@ -99,6 +100,8 @@ class Evaluation:
             if self._instruction:
                 refuse_system_turn(self._lm, spec)
             _refuse_repeats(spec, task)
+        settings = current_settings()
+        self._paced = paced_rounds(self.ours.values(), settings.pace, settings.processes)
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
@@ -107,7 +110,8 @@ class Evaluation:
         for spec, task in self.ours.values():
             self._prepare_task(spec, task)
         plan, store = self._planned()
-        requests = Requests(store, memory_of(self._lm), self.ours, self._is_logged)
+        memory = memory_of(self._lm)
+        requests = Requests(store, memory, self.ours, self._is_logged, self._paced)
         self.call.arguments["response_cache"] = requests
         try:
             with self._errors_name_replies(store):

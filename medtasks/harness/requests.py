@@ -19,8 +19,10 @@ from .call_times import timed_calls
 from .hardware import hardware_of
 from .isolation import isolated
 from .memory import PeakMemory
+from .pacing import Clock, StreamPlayer, WallClock, duration_text, streams_of
 from .responses import reply_of, response_of
 from .rounds import ROUND, Dialogue
+from .stream_times import StreamRounds
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
@@ -43,9 +45,12 @@ class DocumentReplies(NamedTuple):
 
 @dataclass
 class _Shares:
-    """The requests of a call by their numbers: for our tasks, for others, and padding."""
+    """The requests of a call by their numbers: for our tasks, those of them that are paced, for
+    others, and padding.
+    """
 
     ours: dict[int, Any] = field(default_factory=dict)
+    paced: dict[int, Any] = field(default_factory=dict)
     foreign: dict[int, Any] = field(default_factory=dict)
     padding: dict[int, Any] = field(default_factory=dict)
 
@@ -56,13 +61,16 @@ class Requests:
 
     A request that has a response in ``store`` is not sent again. Requests for other tasks than
     ``ours`` pass through. Responses that are not ``logged`` reach the harness as empty texts, since
-    it keeps them all in memory.
+    it keeps them all in memory. The requests for the tasks in ``paced`` are rounds of streams that
+    are sent when they are due by ``clock``.
     """
 
     store: AnswerStore
     memory: Callable[[], PeakMemory] | None
     ours: Collection[str]
     logged: bool
+    paced: Mapping[str, StreamRounds] = field(default_factory=dict)
+    clock: Clock = field(default_factory=WallClock)
 
     def __post_init__(self) -> None:
         # times of the first request, and of the latest reply or call
@@ -72,6 +80,8 @@ class Requests:
         self._hardware: str | None = None
         # tasks of which a failure was printed
         self._reported: set[str] = set()
+        # the replies to a request whose reply is not saved yet; None while all are saved at once
+        self._held: dict[Slot, Reply] | None = None
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order.
@@ -91,6 +101,10 @@ class Requests:
                 slots = self._ask(lm, ours)
             for number, slot in zip(shares.ours, slots, strict=True):
                 responses[number] = self._response(slot)
+        if shares.paced:
+            slots = self._ask_when_due(lm, list(shares.paced.values()))
+            for number, slot in zip(shares.paced, slots, strict=True):
+                responses[number] = self._response(slot)
         # model shards may have to step together
         if shares.padding and not hasattr(lm, "describe") and reqtype != _ROUNDS:
             with contextlib.suppress(Exception):
@@ -109,7 +123,11 @@ class Requests:
             else:
                 document = request.task_name, request.doc_id
                 metadata = {**(request.metadata or {}), REPEAT: repeats[document]}
-                shares.ours[number] = replace(request, metadata=metadata)
+                numbered = replace(request, metadata=metadata)
+                if request.task_name in self.paced:
+                    shares.paced[number] = numbered
+                else:
+                    shares.ours[number] = numbered
                 repeats[document] += 1
         return shares
 
@@ -144,7 +162,7 @@ class Requests:
         slots = [_slot(request, outcome=outcome) for request in requests]
         missing: dict[Slot, Any] = {}
         for slot, request in zip(slots, requests, strict=True):
-            if not self.store.is_answered(slot):
+            if not self._is_kept(slot):
                 missing[slot] = request
         self._since = time.monotonic()
         if not self._began:
@@ -162,7 +180,8 @@ class Requests:
         """Send requests to a back-end of the harness."""
         from tqdm import tqdm
 
-        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
+        is_quiet = lm.rank != 0 or self._held is not None
+        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=is_quiet)
         slot_of = {id(request): slot for slot, request in missing.items()}
         keep = partial(self._keep_arrived, slot_of, bar)
         answer = partial(_replies_to, lm, missing)
@@ -211,17 +230,50 @@ class Requests:
                     del pending[slot]
         return slots
 
+    def _ask_when_due(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
+        """Send rounds of streams in real time, except those of streams that are finished."""
+        from tqdm import tqdm
+
+        slots = [_slot(request) for request in requests]
+        streams = streams_of(list(zip(slots, requests, strict=True)), self.paced)
+        player = StreamPlayer(self.store, partial(self._ask_alone, lm), self.clock)
+        unfinished = [rounds for rounds in streams if not player.is_finished(rounds)]
+        rounds_left = sum(len(rounds) for rounds in unfinished)
+        if unfinished:
+            print(f"medtasks: {duration_text(unfinished)}", file=sys.stderr, flush=True)
+        with tqdm(total=rounds_left, desc="medtasks", unit="round", disable=lm.rank != 0) as bar:
+            player.play_streams(unfinished, bar.update)
+        return slots
+
+    def _ask_alone(self, lm: Any, request: Any) -> Reply:
+        """Send one request whatever was saved before; its reply is not saved."""
+        self._held = {}
+        try:
+            [slot] = self._ask(lm, [request])
+            return self._held[slot]
+        finally:
+            self._held = None
+
+    def _is_kept(self, slot: Slot) -> bool:
+        """Whether there is a response that makes another one unnecessary."""
+        if self._held is not None:
+            return slot in self._held
+        return self.store.is_answered(slot)
+
     def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> int:
         """Save replies; return how many are new.
 
         The back-end just returned them, unless it was not ``asked`` for them: the outcome of rounds
         is not its own.
         """
-        new = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
+        new = [(slot, reply) for slot, reply in answers if not self._is_kept(slot)]
         if asked and self.memory is not None:
             work = self._work(len(new), self.memory())
             new = [(slot, self._measured(reply, work)) for slot, reply in new]
-        self.store.add(Answer(slot, reply) for slot, reply in new)
+        if self._held is not None:
+            self._held.update(new)
+        else:
+            self.store.add(Answer(slot, reply) for slot, reply in new)
         for slot, reply in new:
             if reply.failed is not None:
                 self._report_failure(slot.task, reply.failed)

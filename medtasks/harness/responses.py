@@ -36,8 +36,10 @@ def reply_of(response: Any) -> Reply:
 
 
 def response_of(reply: Reply) -> Any:
-    """The harness's response for a reply; a failed one is a note in brackets."""
+    """The harness's response for a reply; a failed or missed one is a note in brackets."""
     from lmms_eval.api.instance import GenerationResult, TokenCounts
 
     text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
+    if reply.missed:
+        text = "[missed: the model was still busy when a later round was due]"
     return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))

@@ -22,6 +22,7 @@ from medtasks.scoring.finished_run import data_facts
 
 from . import model_facts
 from .presentation import has_unknown_prompts, task_presentation
+from .stream_times import is_of_streams
 from .system_turn import presented
 
 _IDENTITY = (
@@ -90,9 +91,15 @@ class RunPlanner:
             generation,
             len(task.eval_docs),
             blind=blind,
+            pace=self._pace(spec),
             presentation=self._presentation(spec),
             prompt_hash=prompt_hash,
         )
+
+    def _pace(self, spec: TaskSpec) -> str:
+        """The pace at which the rounds of a task are sent; empty if they do not wait."""
+        pace = current_settings().pace
+        return str(pace) if pace is not None and is_of_streams(spec) else ""
 
     def _presentation(self, spec: TaskSpec) -> dict[str, str]:
         """How the back-end and the command's options change the task's prompts."""

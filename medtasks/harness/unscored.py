@@ -42,8 +42,8 @@ def _outcomes(requests: Requests, tasks: Iterable[Any]) -> tuple[int, Counter[st
     for task in tasks:
         for answer in requests.answers(task):
             for reply in answer.replies:
-                if reply.failed is None:
-                    responses += 1
-                else:
+                if reply.failed is not None:
                     reasons[reply.failed] += 1
+                elif not reply.missed:
+                    responses += 1
     return responses, reasons
