@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -73,10 +74,16 @@ def _pair_entry(metric: Metric, prediction: str, reference: str) -> Entry:
 
 
 def table_entries(metric: Metric, table: Array) -> list[Entry]:
-    """The entries of a table of statistics, one row per pair."""
+    """The entries of a table of statistics, one row per pair.
+
+    A pair that the metric does not apply to has statistics of zeros, and no score.
+    """
     entries: list[Entry] = [{"statistics": row} for row in table.tolist()]
     if metric.width == 2:
-        scores = np.ravel(metric.score(table)).tolist()
+        # 0 divided by 0: the metric does not apply to the pair
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scores = np.ravel(metric.score(table)).tolist()
         for entry, score in zip(entries, scores, strict=True):
-            entry["score"] = score
+            if math.isfinite(score):
+                entry["score"] = score
     return entries
