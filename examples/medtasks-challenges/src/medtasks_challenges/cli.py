@@ -1,0 +1,299 @@
+"""The commands: one for each challenge file, and one that scores such a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from medtasks import Run
+from medtasks.api import MedtasksError, UsageError
+
+from medtasks_challenges import (
+    explanations_file,
+    kvasir_rows,
+    medreason_file,
+    medreason_scores,
+    predictions_file,
+    public_scores,
+    run_answers,
+)
+from medtasks_challenges.predictions_file import GI_1, MEDICO_1, Challenge
+from medtasks_challenges.team import read_team
+
+app = typer.Typer(
+    help="Challenge files made of medtasks runs, and their public scores.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A result directory, or one above it.")
+]
+TeamPath = Annotated[Path, typer.Option("--team", help="YAML file about the team (README.md).")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The new file.")]
+OutFolder = Annotated[Path, typer.Option("--out", "-o", help="The new directory.")]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option("--task", help="A task that asked the rows; can be repeated."),
+]
+AllowMissing = Annotated[
+    bool,
+    typer.Option(
+        "--allow-missing", help="Write the file although answers are missing (README.md)."
+    ),
+]
+ADVICE = "finish or repeat the run, or add --allow-missing, whose meaning is in README.md."
+ADVICE_OPTIONS = "repeat these cases, because an option cannot be left out."
+
+
+@app.command("medico-2026-1")
+def medico_2026_1(
+    run: RunPath,
+    team: TeamPath,
+    out: Out = Path("predictions_1.json"),
+    task: Tasks = None,
+    allow_missing: AllowMissing = False,
+) -> None:
+    """Write predictions_1.json of Medico 2026, subtask 1."""
+    _write_predictions(MEDICO_1, run, team, out, task or (), allow_missing)
+
+
+@app.command("gi-2026-1")
+def gi_2026_1(
+    run: RunPath,
+    team: TeamPath,
+    out: Out = Path("predictions_1.json"),
+    task: Tasks = None,
+    allow_missing: AllowMissing = False,
+) -> None:
+    """Write predictions_1.json of ImageCLEFmed MEDVQA-GI 2026, subtask 1."""
+    _write_predictions(GI_1, run, team, out, task or (), allow_missing)
+
+
+def _write_predictions(
+    challenge: Challenge,
+    path: Path,
+    team_path: Path,
+    out: Path,
+    tasks: Sequence[str],
+    allow_missing: bool,
+) -> None:
+    """Write the predictions of a run, and print the public scores and what is missing."""
+    _refuse_existing(out)
+    team = read_team(team_path)
+    run = run_answers.only_run(path)
+    documents = challenge.documents()
+    if challenge.rows is not None:
+        run_answers.selected(documents, challenge.rows)
+    answers = run_answers.answers_of(run, tasks or _tasks_in(run, challenge))
+    ordered = run_answers.in_order(documents, answers)
+    problems = run_answers.problems_of(ordered)
+    if not allow_missing:
+        run_answers.refuse_missing(problems, len(documents), ADVICE)
+    scores = public_scores.public_scores(challenge.scored_as, ordered, run.model)
+    rounded = public_scores.rounded(scores, challenge.digits)
+    content = predictions_file.predictions_file(documents, ordered, team, rounded, run)
+    text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
+    out.write_text(text, encoding="utf-8")
+    _report(out, len(documents), problems, "written as empty texts, which score 0")
+    for line in public_scores.score_lines(scores, challenge.digits):
+        print(line)
+    if team.measured.unknown:
+        names = ", ".join(team.measured.unknown)
+        print(f"null, because the team file does not state it under `measured`: {names}")
+
+
+def _tasks_in(run: Run, challenge: Challenge) -> Sequence[str]:
+    """The tasks of the run that are in the first of the challenge's alternatives of which it has
+    any; rows of the others count as missing.
+
+    Raises:
+        UsageError: it has none of them.
+    """
+    for alternative in challenge.tasks:
+        tasks = [task for task in alternative if task in run.manifest.tasks]
+        if tasks:
+            return tasks
+    alternatives = " or ".join(" + ".join(tasks) for tasks in challenge.tasks)
+    raise UsageError(
+        f"{run.name}: the run has the tasks {', '.join(sorted(run.manifest.tasks))}, expected "
+        f"{alternatives}; run these, or name yours with --task."
+    )
+
+
+@app.command("medico-2026-2")
+def medico_2026_2(
+    run: RunPath,
+    team: TeamPath,
+    out: OutFolder = Path("medico-2026-2"),
+    task: Tasks = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option("--answers", help="The run of subtask 1, whose answers are to be explained."),
+    ] = None,
+    answers_task: Annotated[
+        str, typer.Option("--answers-task", help="The task of that run.")
+    ] = "kvasir_vqa_x1_level1",
+    allow_missing: AllowMissing = False,
+) -> None:
+    """Write submission_task2.jsonl and submission_task2.py of Medico 2026, subtask 2."""
+    _refuse_existing(out)
+    information = read_team(team)
+    explained_run = run_answers.only_run(run)
+    documents = kvasir_rows.subtask2.documents(media=False)
+    run_answers.selected(documents, kvasir_rows.SELECTED)
+    public_scores.refuse_excluded(explained_run)
+    by_sample = run_answers.answers_of(explained_run, task or ["medico_2026_explained"])
+    ordered = run_answers.in_order(documents, by_sample)
+    rows = explanations_file.explained_rows(documents, ordered)
+    differing = 0
+    if answers is not None:
+        run_of_answers = run_answers.only_run(answers)
+        answers_by_sample = run_answers.answers_of(run_of_answers, [answers_task])
+        rows, differing = explanations_file.with_answers(rows, answers_by_sample)
+    problems = []
+    for row in rows:
+        if row.problem:
+            problems.append(f"{row.document['sample_id']}: {row.problem}")
+    if not allow_missing:
+        run_answers.refuse_missing(problems, len(rows), ADVICE)
+    out.mkdir(parents=True)
+    jsonl = explanations_file.jsonl(rows)
+    (out / "submission_task2.jsonl").write_text(jsonl, encoding="utf-8")
+    (out / "submission_task2.py").write_text(explanations_file.script(information), "utf-8")
+    _report(out, len(rows), problems, "stated in words")
+    if differing:
+        print(f"{differing:,} explanations were given for another answer than that of {answers}")
+    stated = [row for row in rows if row.reply.confidence is not None]
+    invalid = [row for row in rows if row.reply.has_invalid_confidence]
+    print(f"confidence_score: {len(stated):,} stated, {len(invalid):,} invalid and left out")
+    print("visual_explanation: none, because runs have no heatmaps, masks or boxes")
+
+
+@app.command("medreason")
+def medreason(
+    run: RunPath,
+    out: Out = Path("submission.zip"),
+    task: Tasks = None,
+    name: Annotated[str, typer.Option("--name", help="The submission's name.")] = "medtasks",
+    allow_missing: AllowMissing = False,
+) -> None:
+    """Write the ZIP file of MedReason with results.json."""
+    _refuse_existing(out)
+    medreason_run = run_answers.only_run(run)
+    cases = medreason_file.documents()
+    tasks = task or ["medreason_2026_mcq", "medreason_2026_open"]
+    present = [name for name in tasks if name in medreason_run.manifest.tasks]
+    by_sample = run_answers.answers_of(medreason_run, tasks if task else present)
+    ordered = run_answers.in_order(cases, by_sample)
+    answers = medreason_file.case_answers(cases, ordered)
+    choice_problems: list[str] = []
+    open_problems: list[str] = []
+    for answer in answers:
+        if answer.problem:
+            problems = open_problems if answer.is_open else choice_problems
+            problems.append(f"{answer.document['sample_id']}: {answer.problem}")
+    run_answers.refuse_missing(choice_problems, len(cases), ADVICE_OPTIONS)
+    if not allow_missing:
+        run_answers.refuse_missing(open_problems, len(cases), ADVICE)
+    content = medreason_file.results(answers, name)
+    out.write_bytes(medreason_file.archive(content))
+    _report(out, len(cases), open_problems, "stated in words")
+
+
+@app.command("score")
+def score(
+    challenge: Annotated[str, typer.Argument(help="medico-2026-1, gi-2026-1 or medreason.")],
+    file: Annotated[Path, typer.Argument(help="The challenge's file.")],
+    ground_truth: Annotated[
+        Path | None,
+        typer.Option("--ground-truth", help="MedReason: ground_truth.json."),
+    ] = None,
+    judge_scores: Annotated[
+        Path | None,
+        typer.Option("--judge-scores", help="MedReason: the organisers' scores of open cases."),
+    ] = None,
+) -> None:
+    """Print the public scores of a challenge's file."""
+    by_name = {MEDICO_1.name: MEDICO_1, GI_1.name: GI_1}
+    if challenge in by_name:
+        _print_overlap_scores(by_name[challenge], file)
+    elif challenge == "medreason":
+        _print_medreason_scores(file, ground_truth, judge_scores)
+    else:
+        raise UsageError(
+            f"challenge {challenge!r} is unknown, expected {', '.join(by_name)} or medreason; "
+            "Medico's subtask 2 has no public scores."
+        )
+
+
+def _print_overlap_scores(challenge: Challenge, file: Path) -> None:
+    """Print the scores of predictions_1.json, and where the file states others."""
+    scores = predictions_file.scores_of_file(challenge, file)
+    for line in public_scores.score_lines(scores, challenge.digits):
+        print(line)
+    stated = predictions_file.stated_scores(file)
+    for metric, value in public_scores.rounded(scores, challenge.digits).items():
+        if metric in stated and stated[metric] != value:
+            print(f"{metric}: the file states {stated[metric]}, computed {value}")
+
+
+def _print_medreason_scores(
+    file: Path,
+    ground_truth: Path | None,
+    judge_scores: Path | None,
+) -> None:
+    """Print the three scores of MedReason, or why one is not computed."""
+    if ground_truth is None:
+        raise UsageError("medreason needs --ground-truth, the file with the correct options.")
+    scores = medreason_scores.medreason_scores(file, ground_truth, judge_scores)
+    unjudged = "not computed, because --judge-scores has no open cases"
+    lines = {
+        f"MCQ Accuracy ({scores.mcq_cases:,} cases)": (scores.mcq_accuracy, "no such cases"),
+        f"Open-ended GT ({scores.judged_cases:,} of {scores.open_cases:,} cases)": (
+            scores.open_gt,
+            unjudged,
+        ),
+        f"Open-ended VA ({scores.judged_cases:,} of {scores.open_cases:,} cases)": (
+            scores.open_va,
+            unjudged,
+        ),
+    }
+    for label, (value, reason) in lines.items():
+        print(f"{label}: {reason if value is None else f'{value:.4f}'}")
+
+
+def _refuse_existing(out: Path) -> None:
+    """Raise an error if the output exists.
+
+    Raises:
+        UsageError: it does.
+    """
+    if out.exists():
+        raise UsageError(f"--out {out}: exists already; give another name, or remove it.")
+
+
+def _report(out: Path, rows: int, problems: Sequence[str], meaning: str) -> None:
+    """Print what was written, and each answer that is missing."""
+    print(f"wrote {out}: {rows:,} rows")
+    if problems:
+        print(f"{len(problems):,} missing answers, {meaning}:")
+    for problem in problems:
+        print(f"  {problem}")
+
+
+def main() -> None:
+    """Run the command; errors are one sentence, with exit code 2 for wrong usage and 1 else."""
+    try:
+        app()
+    except MedtasksError as error:
+        print(f"medtasks-challenges: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+
+
+if __name__ == "__main__":
+    main()
