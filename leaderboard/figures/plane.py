@@ -15,12 +15,15 @@ WIDTH, HEIGHT = 320, 220
 
 @dataclass(frozen=True)
 class Point:
-    """A dot with its radius; ``ends`` are those of the interval of ``y``."""
+    """A dot with its radius; ``ends`` are those of the interval of ``y``, ``ends_across`` those of
+    the interval of ``x``.
+    """
 
     x: float
     y: float
     radius: float
     ends: tuple[float, float] | None = None
+    ends_across: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,4 +67,7 @@ class Plane:
             if point.ends is not None:
                 low, high = point.ends
                 path += f"M{self.x(point.x)} {self.y(low)}V{self.y(high)}"
+            if point.ends_across is not None:
+                least, most = point.ends_across
+                path += f"M{self.x(least)} {self.y(point.y)}H{self.x(most)}"
         return path

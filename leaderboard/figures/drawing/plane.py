@@ -40,10 +40,13 @@ def _draw_line(axes: Axes, curve: PlaneCurve) -> None:
 
 
 def _draw_points(axes: Axes, curve: PlaneCurve) -> None:
-    """Draw the dots of a curve, each above its interval."""
+    """Draw the dots of a curve, each above its intervals."""
     for point in curve.points:
         ends = point.ends or (point.y, point.y)
         axes.plot([point.x, point.x], ends, color=curve.look.colour, linewidth=1.0)
+        if point.ends_across is not None:
+            y = [point.y, point.y]
+            axes.plot(point.ends_across, y, color=curve.look.colour, linewidth=1.0)
         dot = mark(curve.look, 1.4 * point.radius)
         axes.plot([point.x], [point.y], linestyle="none", **dot)
 
