@@ -15,6 +15,8 @@ _UNIT_WORDS = {
     "points": "points (0 to 100)",
     "seconds": "seconds",
     "score": "score",
+    "duration": "seconds",
+    "rate": "tokens per second",
 }
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from medtasks.metrics.timelines import Timeline
 from medtasks.runs.usage import RunUsage
+from medtasks.scoring.latency import RunLatency
 
 from .board_record import BoardRecord
 from .model_findings import PromptOrder, SizeCorrelation, TextOnly, TypeMeans
@@ -78,8 +79,8 @@ class BoardRun(BoardRecord):
     rubrics to how far their verdicts agree with those that the organiser asked for again;
     ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored,
     miniature data, limit, coverage, superseded). ``trained_on`` says by benchmark what the record
-    beside the model's weights states. ``cost`` is that of all answers, in the currency
-    of the organiser's prices.
+    beside the model's weights states. ``cost`` is that of all answers, in the currency of the
+    organiser's prices. ``latency`` is as the run states it; nobody can check it.
     """
 
     key: str
@@ -106,6 +107,7 @@ class BoardRun(BoardRecord):
     notes: tuple[str, ...] = ()
     trained_on: dict[str, str] = Field(default={})
     usage: RunUsage = RunUsage()
+    latency: RunLatency | None = None
     cost: float | None = None
 
 

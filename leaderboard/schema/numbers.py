@@ -23,6 +23,8 @@ UNIT_LABELS: dict[Unit, str] = {
     "score": "score",
     "rank": "rank",
     "count": "number",
+    "duration": "s",
+    "rate": "tokens/s",
 }
 """Units, short enough for a heading."""
 UNITS: dict[Unit, str] = {**UNIT_LABELS, "points": "points, 0 to 100"}
@@ -34,19 +36,29 @@ DIFFERENCES: dict[Unit, str] = {
     "score": "",
     "rank": "",
     "count": "",
+    "duration": " s",
+    "rate": " tokens/s",
 }
 """Units of differences; those of fractions are percentage points."""
 MINUS = "−"
+_SIGNIFICANT = 3
+"""Significant digits of durations and rates."""
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
     """``value`` as printed, in percent if it is a fraction.
 
-    Percentages, points and seconds have one decimal, scores three, ranks and counts none. Halves of
-    the decimal number that ``repr`` gives are rounded away from zero; there is no -0.0.
+    Percentages, points and seconds have one decimal, scores three, ranks and counts none; durations
+    and rates have three significant digits. Halves of the decimal number that ``repr`` gives are
+    rounded away from zero; there is no -0.0.
+
+    >>> [str(rounded(value, "duration")) for value in (0.01234, 1.234, 12.35, 1234.5)]
+    ['0.0123', '1.23', '12.4', '1235']
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
     step = Decimal({"score": "0.001", "rank": "1", "count": "1"}.get(unit, "0.1"))
+    if unit in ("duration", "rate"):
+        step = Decimal(1).scaleb(min(0, number.adjusted() + 1 - _SIGNIFICANT))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
 
 
@@ -56,8 +68,12 @@ def shown(value: float, unit: Unit) -> str:
 
 
 def shown_interval(cell: Cell, unit: Unit) -> str:
-    """``58.1, 64.4``; empty for a cell without an interval."""
-    return ", ".join(shown(end, unit) for end in (cell.low, cell.high) if end is not None)
+    """``58.1, 64.4``; empty for a cell without an interval. If the data limit one end alone, that
+    end with the word ``from`` or ``to``.
+    """
+    if cell.low is None or cell.high is None:
+        return interval(cell.low, cell.high, unit)
+    return f"{shown(cell.low, unit)}, {shown(cell.high, unit)}"
 
 
 def direction(column: BoardColumn) -> str:
@@ -135,9 +151,16 @@ def difference(value: float, unit: Unit) -> str:
 
 
 def interval(low: float | None, high: float | None, unit: Unit) -> str:
-    """Both ends, or nothing without an interval; separated by ``to`` if one is negative."""
+    """Both ends, or nothing without an interval; separated by ``to`` if one is negative. If the
+    data limit one end alone, that end with the word ``from`` or ``to``.
+
+    >>> interval(0.4, 0.5, "fraction"), interval(1.2, None, "duration")
+    ('40.0–50.0', 'from 1.20')
+    """
     if low is None or high is None:
-        return ""
+        if low is not None:
+            return f"from {number(low, unit)}"
+        return "" if high is None else f"to {number(high, unit)}"
     ends = number(low, unit), number(high, unit)
     return (" to " if MINUS in "".join(ends) else "–").join(ends)
 

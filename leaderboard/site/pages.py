@@ -25,6 +25,7 @@ from .benchmark_tables import benchmark_tables
 from .charts import charts, overview_charts
 from .downloads import Download, DownloadGroup, downloads_of
 from .html_filters import HTML_FILTERS, size_class
+from .latency_text import latency_by_task
 from .model_tables import model_parts
 from .overview import all_models, not_comparable
 from .published_tables import published_tables
@@ -232,6 +233,7 @@ def page_environment(
         count=_counted,
     )
     environment.filters.update(HTML_FILTERS)
+    environment.filters["latency_by_task"] = latency_by_task
     return environment
 
 

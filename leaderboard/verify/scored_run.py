@@ -15,6 +15,7 @@ from medtasks.runs.run_signatures import filters_text
 from medtasks.runs.samples import Sample
 from medtasks.runs.training_record import FACT
 from medtasks.scoring.judge_identity import judge_names
+from medtasks.scoring.latency import RunLatency
 from medtasks.scoring.run_cache import RunStore as RunStore
 from medtasks.scoring.run_cache import compressed
 from medtasks.scoring.run_folder import RunFolder, as_data_error
@@ -24,6 +25,7 @@ from medtasks.scoring.verification_outcome import Verification
 from medtasks.scoring.verified_runs import scored_record
 
 from ..schema.board import BoardRun
+from .claimed_latency import NO_LATENCY, claimed_latency
 from .commands import commands
 from .entries import Entry as Entry
 from .model_identity import model_arguments, model_key, model_name
@@ -35,12 +37,13 @@ from .training import training_notes
 class ScoredRun:
     """One run, scored here, from the directory called ``folder`` with the content ``digest``.
 
-    ``record`` has its samples, tables and scores.
+    ``record`` has its samples, tables and scores, ``latency`` how long the model took.
     """
 
     record: RunRecord
     folder: str = ""
     digest: str = ""
+    latency: RunLatency = NO_LATENCY
 
     @property
     def manifest(self) -> RunManifest:
@@ -102,6 +105,7 @@ class ScoredRun:
             notes=tuple(map(shown, notes)),
             trained_on=trained_on,
             usage=manifest.usage,
+            latency=self.latency,
         )
 
     @property
@@ -220,7 +224,7 @@ def scored_run(
     record = None if whole else store.read_run(key, own=own)
     lacks_comparisons = own and record is not None and record.kept is None
     if record is not None and not lacks_comparisons:
-        return ScoredRun(record, source.name, content)
+        return _in_directory(record, source, content)
     if record is None:
         with as_data_error(source.directory):
             record = scored_record(*source.read(), source.name, own=own, whole=whole)
@@ -230,4 +234,10 @@ def scored_run(
     if not whole:
         # with less in memory: a board has many runs
         record = store.read_run(key, own=own) or compressed(record)
-    return ScoredRun(record, source.name, content)
+    return _in_directory(record, source, content)
+
+
+def _in_directory(record: RunRecord, source: RunFolder, content: str) -> ScoredRun:
+    """The scored run of a result directory with this content."""
+    latency = claimed_latency(source.directory, record)
+    return ScoredRun(record, source.name, content, latency)

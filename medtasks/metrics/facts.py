@@ -7,7 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank", "count"]
+Unit: TypeAlias = Literal[
+    "fraction", "points", "seconds", "score", "rank", "count", "duration", "rate"
+]
+"""``seconds`` are of a stream; a ``duration`` is of computing, in seconds, and a ``rate`` is of
+tokens by second. Leaderboards alone have ranks, counts, durations and rates.
+"""
 Bounds: TypeAlias = "tuple[float, float]"
 """The least and the greatest score, which may be infinite."""
 
