@@ -24,6 +24,7 @@ from .columns import board_columns
 from .confidences import confidence_section
 from .corrected import corrected_tables
 from .costs import cost_section
+from .latencies import latency_section
 from .layout_section import layout_section
 from .media_gain import media_gain
 from .model_traits import trait_section
@@ -70,6 +71,7 @@ def benchmark_board(
     tables = (*section.tables, *gains.tables, *prompts.tables, *confidences.tables)
     plots = (*section.plots, *gains.plots, *confidences.plots)
     costs = cost_section(headline, section.headline_rows, groups, prices, plots)
+    latencies = latency_section(headline, section.headline_rows, groups, models, plots)
     traits = trait_section(tables, section.figures, models)
     tables = tuple(with_training_note(table, benchmark.name, models) for table in tables)
     headline_table, *further_tables = tables
@@ -78,8 +80,8 @@ def benchmark_board(
         **_paper_fields(papers),
         members={column.task: leaf_tasks(column.task) for column in headline},
         rankings=tuple(rankings),
-        tables=(headline_table, *by_people, *further_tables, *sensitivity),
-        plots=(*plots, *costs.plots),
+        tables=(headline_table, *by_people, *further_tables, *sensitivity, *latencies.tables),
+        plots=(*plots, *latencies.plots, *costs.plots),
         letters=section.answers.letters,
         reliability=tuple(confidences.reliability),
         timelines=section.answers.timelines,

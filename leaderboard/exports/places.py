@@ -11,9 +11,10 @@ from ..schema.score_tables import BoardColumn, BoardTable
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
     """1 (best) or 2 (second) by index in ``table.rows``; equal printed numbers share a place.
 
-    Incomplete values do not compete. Signed columns and counts have no best value.
+    Incomplete values do not compete. Signed columns and counts have no best value, nor has a table
+    whose rows are not compared.
     """
-    if not column.has_best:
+    if not column.has_best or not table.compared:
         return {}
     printed: dict[int, Decimal] = {}
     for number, row in enumerate(table.rows):

@@ -9,9 +9,15 @@ from ..schema.numbers import safe_name
 from .confidence_figure import confidence_figure
 from .cost_figure import cost_figure
 from .figure import Figure
+from .latency_figure import latency_figure
 from .score_figure import score_figure
 
-_MAKERS = {"cost": cost_figure, "coverage": confidence_figure, "reliability": confidence_figure}
+_MAKERS = {
+    "cost": cost_figure,
+    "coverage": confidence_figure,
+    "latency": latency_figure,
+    "reliability": confidence_figure,
+}
 """By kind of plot; all other plots show scores of tables."""
 _IN_TABLES = ("letters", "timeline")
 """Kinds of plots that pages draw into their tables."""

@@ -30,6 +30,7 @@ class BoardPlot(BoardRecord):
         "cost",
         "coverage",
         "heatmap",
+        "latency",
         "letters",
         "paired",
         "radar",

@@ -79,7 +79,10 @@ class BoardRow(BoardRecord):
 
 
 class BoardTable(BoardRecord):
-    """Rows that are comparable in every column they share, and in ``apart`` those that are not."""
+    """Rows that are comparable in every column they share, and in ``apart`` those that are not.
+
+    If the rows are not ``compared``, none of their values is the best.
+    """
 
     name: str
     title: str
@@ -87,6 +90,7 @@ class BoardTable(BoardRecord):
     columns: tuple[BoardColumn, ...]
     rows: tuple[BoardRow, ...]
     apart: tuple[BoardRow, ...] = ()
+    compared: bool = True
 
     @property
     def every_row(self) -> tuple[BoardRow, ...]:

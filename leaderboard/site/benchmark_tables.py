@@ -144,7 +144,7 @@ def _table(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> Benchm
             column,
             judged=table.every_row,
             drawn=drawn,
-            competing=rows.ranked,
+            competing=rows.ranked if table.compared else (),
             sub=", ".join(remarks),
             ranking=rankings.get(column.key),
         )

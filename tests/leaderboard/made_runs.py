@@ -11,6 +11,7 @@ import numpy as np
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.schema.board import BenchmarkBoard, Board, BoardRun
 from medtasks.leaderboard.schema.score_tables import BoardRow
+from medtasks.leaderboard.verify.claimed_latency import NO_LATENCY
 from medtasks.leaderboard.verify.entries import Entry
 from medtasks.leaderboard.verify.protocols import protocols_today
 from medtasks.leaderboard.verify.scored_run import ScoredRun
@@ -22,6 +23,7 @@ from medtasks.runs.signature import format_signature
 from medtasks.scoring.columns import ItemState, MetricColumn
 from medtasks.scoring.group_scores import score_table
 from medtasks.scoring.item_table import ItemTable
+from medtasks.scoring.latency import RunLatency
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import Letters
 
@@ -138,6 +140,7 @@ def run(
     blind: bool = False,
     complete: bool = True,
     prepared: dict[str, DataFacts] | None = None,
+    latency: RunLatency = NO_LATENCY,
     **more: Any,
 ) -> ScoredRun:
     """A run, by today's task files where ``protocols`` does not say another."""
@@ -148,9 +151,9 @@ def run(
     }
     scores = {one.name: one.scores for one in entries}
     manifest = RunManifest(created="", processes=1, data=prepared or {}, **empty)
-    found = ScoredRun(RunRecord(manifest, {}, scores, {}))
+    found = ScoredRun(RunRecord(manifest, {}, scores, {}), latency=latency)
     found.__dict__.update(  # what follows from the manifest of a real run
-        public=facts(model, key, **{"protocols": protocols, **more}),
+        public=facts(model, key, **{"protocols": protocols, "latency": latency, **more}),
         model=model,
         blind=blind,
         entries={one.name: one for one in entries},
