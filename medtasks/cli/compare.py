@@ -86,6 +86,7 @@ def _compare_two(
     """Print the comparison of two runs, corrected by people if they labelled them, and what both
     used.
     """
+    from medtasks.cli.compared_latency import compared_latency, show_latency
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, used_by
     from medtasks.leaderboard.rank.compare import compare_runs
@@ -98,8 +99,10 @@ def _compare_two(
     if human is not None:
         comparison = with_corrected(comparison, (first, second), human, task=task, metric=metric)
     used = [used_by(run, price_of_model, task) for run in (first, second)]
+    latency = compared_latency((first, second), folders, comparison.lines[0].task)
     if as_json:
-        write_json({**vars(comparison), "usage": _usage_in_json(used)})
+        further = {"usage": _usage_in_json(used), "latency": latency}
+        write_json({**vars(comparison), **further})
         return
     for letter, run in (("A", first), ("B", second)):
         name = run.public.model_facts.get("name", run.model)
@@ -112,6 +115,7 @@ def _compare_two(
         table(corrected.columns, corrected.rows, title=f"\n{corrected.title}")
         write(*(f"  {printable(note.strip())}" for note in corrected.notes))
     _show_usage(used)
+    show_latency(latency)
 
 
 def _usage_in_json(used: Sequence[tuple[Usage, float | None]]) -> dict[str, Any]:
