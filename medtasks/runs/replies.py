@@ -173,6 +173,16 @@ class Reply:
         """The attempt at a paced stream that the reply belongs to; 0 for other replies."""
         return 0 if self.paced is None else self.paced.attempt
 
+    def replaces(self, before: Reply) -> bool:
+        """Whether this later reply to a request replaces the one ``before``.
+
+        A response is never replaced by a failure, unless a paced stream was started again: only the
+        last attempt counts.
+        """
+        if before.failed is not None or self.failed is None:
+            return True
+        return self.attempt > before.attempt
+
     def checked(self) -> Reply:
         """The reply, marked as failed if its text is a back-end's for a failed request."""
         if self.failed is not None:

@@ -17,7 +17,7 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.runs.replies import Answer, Positive, Seconds
+from medtasks.runs.replies import Answer, PacedRound, Positive, Seconds
 from medtasks.runs.usage import Count
 
 TIMES = "times"
@@ -36,6 +36,8 @@ class RequestTime(Compact):
         round: the number of the round, from 0; None if there is only one.
         output_tokens: tokens of the response; None if unknown.
         failed: whether there is no response.
+        paced: when the round of a paced stream was due, sent and answered in the stream's own time;
+            None in other runs. A missed round has no ``seconds``.
     """
 
     sample_id: str
@@ -51,6 +53,7 @@ class RequestTime(Compact):
     hardware: str | None = None
     output_tokens: Count | None = None
     failed: bool = False
+    paced: PacedRound | None = None
 
     @property
     def order(self) -> tuple[str, int, int]:
@@ -74,7 +77,7 @@ def request_times(
 ) -> list[RequestTime]:
     """The times of the requests of one task, in all parts of a run.
 
-    Of several replies to a request, the last one that did not fail counts, or else the last. Joint
+    Of several replies to a request, the one that the run kept counts (`Reply.replaces`). Joint
     results of rounds are left out: their rounds were requests.
 
     Args:
@@ -91,7 +94,7 @@ def request_times(
             continue  # a round of a version that did not keep its number
         place = slot.doc_id, slot.repeat, slot.round
         earlier = final.get(place)
-        if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
+        if earlier is None or answer.reply.replaces(earlier.reply):
             final[place] = answer
     times: list[RequestTime] = []
     for (doc_id, repeat, number), answer in final.items():
@@ -111,6 +114,7 @@ def _request_time(answer: Answer, sample_id: str) -> RequestTime:
         round=answer.slot.round,
         output_tokens=reply.output_tokens,
         failed=reply.failed is not None,
+        paced=reply.paced,
         **timing,
     )
 

@@ -154,7 +154,7 @@ class AnswerStore:
 
 
 def _replaces(place: _ReplyPlace, before: _ReplyPlace) -> bool:
-    """Whether a later reply to a request replaces the one ``before``."""
+    """Whether a later reply replaces the one ``before``, as `Reply.replaces` says."""
     return before.failed or not place.failed or place.attempt > before.attempt
 
 
@@ -202,13 +202,10 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     else the last.
     """
     answers: dict[bytes, Answer] = {}
-    places: dict[bytes, _ReplyPlace] = {}
-    for path, begin, answer in _read_lines(folder, task):
-        key, reply = answer.slot.key, answer.reply
-        place = _ReplyPlace(path, begin, reply.failed is not None, reply.attempt)
-        if key not in places or _replaces(place, places[key]):
-            places[key] = place
-            answers[key] = answer
+    for _, _, answer in _read_lines(folder, task):
+        earlier = answers.get(answer.slot.key)
+        if earlier is None or answer.reply.replaces(earlier.reply):
+            answers[answer.slot.key] = answer
     return list(answers.values())
 
 
