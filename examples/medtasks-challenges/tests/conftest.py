@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import medtasks
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from PIL import Image
@@ -113,12 +115,18 @@ def half_right(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
-def written(prepared: Path, half_right: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(
+    prepared: Path,
+    half_right: Path,
+    release_rows: Rows,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """The file of subtask 1, written by the command in a process of its own."""
     folder = tmp_path_factory.mktemp("written")
+    pq.write_table(pa.Table.from_pylist(release_rows), folder / "test-00000-of-00001.parquet")
     team, out = folder / "team.yaml", folder / "predictions_1.json"
     team.write_text(yaml.safe_dump(MEASURED_TEAM), encoding="utf-8")
-    arguments = ["medico-2026-1", half_right, "--team", team, "-o", out]
+    arguments = ["medico-2026-1", half_right, "--team", team, "-o", out, "--split", folder]
     done = subprocess.run(
         [sys.executable, "-m", "medtasks_challenges.cli", *map(str, arguments)],
         env={**os.environ, "MEDTASKS_DATA": str(prepared)},

@@ -74,7 +74,8 @@ def replies() -> list[dict[str, str]]:
 def test_the_archive_follows_the_public_format(command: Command, tmp_path: Path) -> None:
     run = saved_run(replies(), GROUP, tmp_path)
     out, again = tmp_path / "submission.zip", tmp_path / "again.zip"
-    command("medreason", run, "-o", out, "--name", "Examples")
+    printed = command("medreason", run, "-o", out, "--name", "Examples")
+    assert "note on the run: miniature data (medreason_2026)" in printed
     command("medreason", run, "-o", again, "--name", "Examples")
     assert out.read_bytes() == again.read_bytes()
     with zipfile.ZipFile(out) as file:
@@ -117,6 +118,15 @@ def test_an_open_case_may_be_left_unanswered_in_words_and_a_choice_may_not(
     run = saved_run(rows, GROUP, tmp_path / "second")
     with pytest.raises(SystemExit, match="mcq05: D is not one of the options A, B, C.; repeat"):
         command("medreason", run, "-o", tmp_path / "no.zip", "--allow-missing")
+
+
+def test_a_subset_of_the_cases_is_refused(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved_run(replies(), GROUP, tmp_path)
+    monkeypatch.setenv("MEDTASKS_SUBSET", "0.5@1")
+    with pytest.raises(SystemExit, match=r"have \d+ of the challenge's rows, expected 48"):
+        command("medreason", run, "-o", tmp_path / "submission.zip")
 
 
 def written_cases(folder: Path, content: object, truth: object = None) -> Path:

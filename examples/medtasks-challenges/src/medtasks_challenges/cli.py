@@ -16,12 +16,13 @@ from medtasks_challenges import (
     explanations_file,
     kvasir_rows,
     medreason_file,
-    medreason_scores,
     predictions_file,
     public_scores,
     run_answers,
+    split_order,
 )
 from medtasks_challenges.predictions_file import GI_1, MEDICO_1, Challenge
+from medtasks_challenges.score_command import score
 from medtasks_challenges.team import read_team
 
 app = typer.Typer(
@@ -46,6 +47,11 @@ AllowMissing = Annotated[
         "--allow-missing", help="Write the file although answers are missing (README.md)."
     ),
 ]
+Split = Annotated[
+    Path | None,
+    typer.Option("--split", help="A copy of the hub's test split, to check the order of the rows."),
+]
+app.command("score")(score)
 ADVICE = "finish or repeat the run, or add --allow-missing, whose meaning is in README.md."
 ADVICE_OPTIONS = "repeat these cases, because an option cannot be left out."
 
@@ -56,10 +62,11 @@ def medico_2026_1(
     team: TeamPath,
     out: Out = Path("predictions_1.json"),
     task: Tasks = None,
+    split: Split = None,
     allow_missing: AllowMissing = False,
 ) -> None:
     """Write predictions_1.json of Medico 2026, subtask 1."""
-    _write_predictions(MEDICO_1, run, team, out, task or (), allow_missing)
+    _write_predictions(MEDICO_1, run, team, out, task or (), allow_missing, split)
 
 
 @app.command("gi-2026-1")
@@ -81,14 +88,19 @@ def _write_predictions(
     out: Path,
     tasks: Sequence[str],
     allow_missing: bool,
+    split: Path | None = None,
 ) -> None:
     """Write the predictions of a run, and print the public scores and what is missing."""
     _refuse_existing(out)
     team = read_team(team_path)
     run = run_answers.only_run(path)
     documents = challenge.documents()
-    if challenge.rows is not None:
-        run_answers.selected(documents, challenge.rows)
+    expected = challenge.rows
+    if expected is None:
+        expected = run_answers.prepared_rows(run, challenge.benchmark)
+    run_answers.selected(documents, expected)
+    if split is not None:
+        split_order.check_order(split, documents, level1_only=False)
     answers = run_answers.answers_of(run, tasks or _tasks_in(run, challenge))
     ordered = run_answers.in_order(documents, answers)
     problems = run_answers.problems_of(ordered)
@@ -99,7 +111,7 @@ def _write_predictions(
     content = predictions_file.predictions_file(documents, ordered, team, rounded, run)
     text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
     out.write_text(text, encoding="utf-8")
-    _report(out, len(documents), problems, "written as empty texts, which score 0")
+    _report(run, out, len(documents), problems, "written as empty texts, which score 0")
     for line in public_scores.score_lines(scores, challenge.digits):
         print(line)
     if team.measured.unknown:
@@ -138,6 +150,7 @@ def medico_2026_2(
     answers_task: Annotated[
         str, typer.Option("--answers-task", help="The task of that run.")
     ] = "kvasir_vqa_x1_level1",
+    split: Split = None,
     allow_missing: AllowMissing = False,
 ) -> None:
     """Write submission_task2.jsonl and submission_task2.py of Medico 2026, subtask 2."""
@@ -146,6 +159,8 @@ def medico_2026_2(
     explained_run = run_answers.only_run(run)
     documents = kvasir_rows.subtask2.documents(media=False)
     run_answers.selected(documents, kvasir_rows.SELECTED)
+    if split is not None:
+        split_order.check_order(split, documents, level1_only=True)
     public_scores.refuse_excluded(explained_run)
     by_sample = run_answers.answers_of(explained_run, task or ["medico_2026_explained"])
     ordered = run_answers.in_order(documents, by_sample)
@@ -165,7 +180,7 @@ def medico_2026_2(
     jsonl = explanations_file.jsonl(rows)
     (out / "submission_task2.jsonl").write_text(jsonl, encoding="utf-8")
     (out / "submission_task2.py").write_text(explanations_file.script(information), "utf-8")
-    _report(out, len(rows), problems, "stated in words")
+    _report(explained_run, out, len(rows), problems, "stated in words")
     if differing:
         print(f"{differing:,} explanations were given for another answer than that of {answers}")
     stated = [row for row in rows if row.reply.confidence is not None]
@@ -188,6 +203,8 @@ def medreason(
     cases = medreason_file.documents()
     tasks = task or ["medreason_2026_mcq", "medreason_2026_open"]
     present = [name for name in tasks if name in medreason_run.manifest.tasks]
+    expected = run_answers.prepared_rows(medreason_run, medreason_file.BENCHMARK)
+    run_answers.selected(cases, expected)
     by_sample = run_answers.answers_of(medreason_run, tasks if task else present)
     ordered = run_answers.in_order(cases, by_sample)
     answers = medreason_file.case_answers(cases, ordered)
@@ -202,69 +219,7 @@ def medreason(
         run_answers.refuse_missing(open_problems, len(cases), ADVICE)
     content = medreason_file.results(answers, name)
     out.write_bytes(medreason_file.archive(content))
-    _report(out, len(cases), open_problems, "stated in words")
-
-
-@app.command("score")
-def score(
-    challenge: Annotated[str, typer.Argument(help="medico-2026-1, gi-2026-1 or medreason.")],
-    file: Annotated[Path, typer.Argument(help="The challenge's file.")],
-    ground_truth: Annotated[
-        Path | None,
-        typer.Option("--ground-truth", help="MedReason: ground_truth.json."),
-    ] = None,
-    judge_scores: Annotated[
-        Path | None,
-        typer.Option("--judge-scores", help="MedReason: the organisers' scores of open cases."),
-    ] = None,
-) -> None:
-    """Print the public scores of a challenge's file."""
-    by_name = {MEDICO_1.name: MEDICO_1, GI_1.name: GI_1}
-    if challenge in by_name:
-        _print_overlap_scores(by_name[challenge], file)
-    elif challenge == "medreason":
-        _print_medreason_scores(file, ground_truth, judge_scores)
-    else:
-        raise UsageError(
-            f"challenge {challenge!r} is unknown, expected {', '.join(by_name)} or medreason; "
-            "Medico's subtask 2 has no public scores."
-        )
-
-
-def _print_overlap_scores(challenge: Challenge, file: Path) -> None:
-    """Print the scores of predictions_1.json, and where the file states others."""
-    scores = predictions_file.scores_of_file(challenge, file)
-    for line in public_scores.score_lines(scores, challenge.digits):
-        print(line)
-    stated = predictions_file.stated_scores(file)
-    for metric, value in public_scores.rounded(scores, challenge.digits).items():
-        if metric in stated and stated[metric] != value:
-            print(f"{metric}: the file states {stated[metric]}, computed {value}")
-
-
-def _print_medreason_scores(
-    file: Path,
-    ground_truth: Path | None,
-    judge_scores: Path | None,
-) -> None:
-    """Print the three scores of MedReason, or why one is not computed."""
-    if ground_truth is None:
-        raise UsageError("medreason needs --ground-truth, the file with the correct options.")
-    scores = medreason_scores.medreason_scores(file, ground_truth, judge_scores)
-    unjudged = "not computed, because --judge-scores has no open cases"
-    lines = {
-        f"MCQ Accuracy ({scores.mcq_cases:,} cases)": (scores.mcq_accuracy, "no such cases"),
-        f"Open-ended GT ({scores.judged_cases:,} of {scores.open_cases:,} cases)": (
-            scores.open_gt,
-            unjudged,
-        ),
-        f"Open-ended VA ({scores.judged_cases:,} of {scores.open_cases:,} cases)": (
-            scores.open_va,
-            unjudged,
-        ),
-    }
-    for label, (value, reason) in lines.items():
-        print(f"{label}: {reason if value is None else f'{value:.4f}'}")
+    _report(medreason_run, out, len(cases), open_problems, "stated in words")
 
 
 def _refuse_existing(out: Path) -> None:
@@ -277,9 +232,11 @@ def _refuse_existing(out: Path) -> None:
         raise UsageError(f"--out {out}: exists already; give another name, or remove it.")
 
 
-def _report(out: Path, rows: int, problems: Sequence[str], meaning: str) -> None:
-    """Print what was written, and each answer that is missing."""
+def _report(run: Run, out: Path, rows: int, problems: Sequence[str], meaning: str) -> None:
+    """Print what was written, what a reader of the run must know, and each missing answer."""
     print(f"wrote {out}: {rows:,} rows")
+    for note in run.notes:
+        print(f"note on the run: {note}")
     if problems:
         print(f"{len(problems):,} missing answers, {meaning}:")
     for problem in problems:

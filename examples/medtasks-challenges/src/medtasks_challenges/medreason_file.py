@@ -20,6 +20,7 @@ from medtasks_challenges import medreason
 from medtasks_challenges.explained import read_reply
 from medtasks_challenges.run_answers import RunAnswer
 
+BENCHMARK = medreason.NAME
 MEMBER = "results.json"
 NO_ANSWER = "No answer was given."
 NO_REASONING = "No reasoning was given."

@@ -30,14 +30,16 @@ class Challenge:
 
     Args:
         name: the name of the command.
+        benchmark: the benchmark that has the rows.
         documents: returns the rows in the organisers' order.
-        rows: how many there are; None if that is not public.
+        rows: how many there are; None if that is not public, then as many as the run's data have.
         tasks: alternatives of tasks that ask these rows, the first that a run has is used.
         scored_as: the task with these rows and metrics.
         digits: decimal places of the public scores.
     """
 
     name: str
+    benchmark: str
     documents: Callable[[], list[Document]]
     rows: int | None
     tasks: tuple[tuple[str, ...], ...]
@@ -47,6 +49,7 @@ class Challenge:
 
 MEDICO_1 = Challenge(
     name="medico-2026-1",
+    benchmark=kvasir_rows.BENCHMARK,
     documents=lambda: kvasir_rows.subtask1.documents(media=False),
     rows=kvasir_rows.SELECTED,
     tasks=(
@@ -58,6 +61,7 @@ MEDICO_1 = Challenge(
 )
 GI_1 = Challenge(
     name="gi-2026-1",
+    benchmark=medvqa_gi.NAME,
     documents=lambda: medvqa_gi.rows.documents(media=False),
     rows=None,
     tasks=(("medvqa_gi_2026",),),

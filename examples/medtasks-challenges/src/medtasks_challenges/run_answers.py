@@ -132,3 +132,18 @@ def selected(documents: Sequence[Document], expected: int) -> Sequence[Document]
             "MEDTASKS_SUBSET."
         )
     return documents
+
+
+def prepared_rows(run: medtasks.Run, benchmark: str) -> int:
+    """How many rows the benchmark's data had when the run was made.
+
+    Raises:
+        UsageError: the run asked none of them.
+    """
+    facts = run.manifest.data.get(benchmark)
+    if facts is None:
+        raise UsageError(
+            f"{run.name}: the run asked nothing of {benchmark}, only of "
+            f"{', '.join(sorted(run.manifest.data))}; give another run."
+        )
+    return facts.records

@@ -75,8 +75,8 @@ def read_team(path: Path) -> Team:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(key) for key in first["loc"]) or "the whole file"
-        found = "missing" if first["type"] == "missing" else f"{first['input']!r:.80}"
+        state = "missing" if first["type"] == "missing" else f"{first['input']!r:.80}"
         raise DataError(
-            f"{path}: field `{field}` is {found} ({first['msg']}), expected the fields "
+            f"{path}: field `{field}` is {state} ({first['msg']}), expected the fields "
             f"{', '.join(Team.model_fields)}; fix the file."
         ) from error
