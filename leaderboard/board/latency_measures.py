@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medtasks.metrics.facts import Unit
-from medtasks.scoring.latency import Figure, Latency
+from medtasks.scoring.latency import Latency
+from medtasks.scoring.latency_figures import Figure
 
 from ..schema.score_tables import BoardColumn
 from .floors import NO_FLOORS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from medtasks.metrics.facts import Unit
-from medtasks.scoring.latency import Figure, RunLatency
+from medtasks.scoring.latency import RunLatency
+from medtasks.scoring.latency_figures import Figure
 
 from ..rank.latency_setups import LatencySetup
 from ..schema.numbers import UNIT_LABELS, interval, number

@@ -20,7 +20,7 @@ from medtasks.runs.times import NO_TIMES, Times, read_times
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
-    from medtasks.scoring.latency import Figure
+    from medtasks.scoring.latency_figures import Figure
 
 Compared: TypeAlias = LatencyComparison | LatencyNotCompared | None
 """The latency of two runs; None if neither has seconds."""

@@ -204,13 +204,30 @@ def _scores_if_due(stream: Stream, due: float, responded: float | None) -> dict[
         return scores
     margin = tolerance(stream)
     excess = abs(responded - due) - margin
-    length = stream.turns[-1].time - stream.query_time
-    reach = margin if stream.timing.law == "tolerance" else length
-    scores["responsiveness"] = _responsiveness(excess, stream.timing.scale * reach)
-    scores["responsiveness_stream_length"] = _responsiveness(excess, length)
+    scores["responsiveness"] = responsiveness_at(stream, responded)
+    scores["responsiveness_stream_length"] = _responsiveness(excess, _length(stream))
     scores["false_alarm_rate"] = float(responded < due - margin - SAME_TIME)
     scores["signed_delay"] = responded - due
     return scores
+
+
+def responsiveness_at(stream: Stream, responded: float | None) -> float:
+    """R of `timed_scores`, if the first positive response came at the time ``responded``; None if
+    there was none.
+    """
+    due = expected_time(stream)
+    if due is None:
+        return float(responded is None)
+    if responded is None:
+        return 0.0
+    margin = tolerance(stream)
+    reach = margin if stream.timing.law == "tolerance" else _length(stream)
+    return _responsiveness(abs(responded - due) - margin, stream.timing.scale * reach)
+
+
+def _length(stream: Stream) -> float:
+    """The time from the question to the last round."""
+    return stream.turns[-1].time - stream.query_time
 
 
 def _responsiveness(excess: float, distance: float) -> float:

@@ -61,6 +61,11 @@ class RequestTime(Compact):
         return self.sample_id, self.repeat, -1 if self.round is None else self.round
 
     @property
+    def missed(self) -> bool:
+        """Whether the request is a round of a paced stream that was not sent."""
+        return not self.failed and self.paced is not None and self.paced.sent is None
+
+    @property
     def is_batched(self) -> bool:
         """Whether the seconds are those of several requests that were answered together."""
         return self.batch > 1

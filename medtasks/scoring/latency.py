@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +11,18 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from medtasks.core.files import canonical_json
-from medtasks.metrics.base import Array
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.times import RequestTime, Times, has_times, read_times
 from medtasks.runs.usage import Count
+from medtasks.scoring.latency_figures import Figure, Observations, percentile_figures, significant
 from medtasks.scoring.run_record import RunRecord
-from medtasks.stats.quantiles import Estimate, quantile, ratio
+from medtasks.scoring.stream_latency import (
+    ObservedStream,
+    StreamLatency,
+    observed_streams,
+    stream_latency,
+)
+from medtasks.stats.quantiles import ratio
 
 LATENCY = "latency.json"
 """The file of the latency in a result directory."""
@@ -25,27 +30,10 @@ FAILED = "failed"
 """Why a request has no seconds: there is no response."""
 NOT_MEASURED = "not measured"
 """Why a request has no seconds: it was answered before seconds were kept, or by no model."""
+MISSED = "missed"
+"""Why a request has no seconds: a round of a paced stream was not sent."""
 UNKNOWN_HARDWARE = "unknown"
 """The hardware behind an API or a function."""
-
-
-class Figure(BaseModel, frozen=True):
-    """A figure of the latency with its 95 % interval over clusters of samples.
-
-    Args:
-        value: the figure.
-        interval: its low and high end. An end is None where the data do not limit it, both are with
-            fewer than two clusters.
-    """
-
-    value: float
-    interval: tuple[float | None, float | None]
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> Figure:
-        """The estimate, rounded to six significant digits."""
-        interval = _rounded(estimate.low), _rounded(estimate.high)
-        return cls(value=_significant(estimate.value), interval=interval)
 
 
 class Latency(BaseModel, frozen=True):
@@ -70,6 +58,8 @@ class Latency(BaseModel, frozen=True):
             seconds of a batch count once.
         hardware: how many measured requests were answered by which devices; ``unknown`` behind an
             API.
+        stream: how the model keeps up with streams; None for tasks that are not of streams, and if
+            the run was read without its samples.
     """
 
     requests: Count
@@ -87,6 +77,7 @@ class Latency(BaseModel, frozen=True):
     queued_median: float | None = None
     output_tokens_per_second: Figure | None = None
     hardware: dict[str, Count] = Field(default_factory=dict)
+    stream: StreamLatency | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class RunLatency(BaseModel, frozen=True):
@@ -122,23 +113,44 @@ def run_latency(run: RunRecord, times: Times) -> RunLatency:
     A task without times has no entry; a group has the requests of its tasks that have some.
     """
     observed: dict[str, list[Observed]] = {}
+    streams: dict[str, list[ObservedStream]] = {}
     for task in run.manifest.tasks:
         if times.get(task) and task in run.tasks:
             observed[task] = observed_requests(run, task, times[task])
+            streams[task] = observed_streams(run, task, times[task])
     if not has_times(times):
         return RunLatency(processes=run.manifest.processes, reason=why_no_seconds(run.manifest))
+    tasks: dict[str, Latency] = {}
+    for task in observed:
+        tasks[task] = _latency_of_tasks(run, task, [task], observed, streams)
     groups: dict[str, Latency] = {}
     for group, members in run.manifest.groups.items():
-        requests: list[Observed] = []
-        for task in members:
-            requests += observed.get(task, [])
-        if requests:
-            groups[group] = latency_of(requests)
-    return RunLatency(
-        processes=run.manifest.processes,
-        tasks={task: latency_of(requests) for task, requests in observed.items()},
-        groups=groups,
-    )
+        if any(observed.get(task) for task in members):
+            groups[group] = _latency_of_tasks(run, group, members, observed, streams)
+    return RunLatency(processes=run.manifest.processes, tasks=tasks, groups=groups)
+
+
+def _latency_of_tasks(
+    run: RunRecord,
+    name: str,
+    members: Sequence[str],
+    observed: Mapping[str, Sequence[Observed]],
+    streams: Mapping[str, Sequence[ObservedStream]],
+) -> Latency:
+    """The latency of the task or group ``name`` with these tasks."""
+    requests: list[Observed] = []
+    streams_of_members: list[ObservedStream] = []
+    paces: set[str] = set()
+    for task in members:
+        requests += observed.get(task, [])
+        streams_of_members += streams.get(task, [])
+        if streams.get(task):
+            paces.add(run.manifest.tasks[task].pace)
+    latency = latency_of(requests)
+    if not streams_of_members:
+        return latency
+    stream = stream_latency(streams_of_members, run.tables.of(name), ", ".join(sorted(paces)))
+    return latency.model_copy(update={"stream": stream})
 
 
 def observed_requests(run: RunRecord, task: str, times: Sequence[RequestTime]) -> list[Observed]:
@@ -160,6 +172,8 @@ def latency_of(requests: Sequence[Observed]) -> Latency:
     for request in requests:
         if request.time.failed:
             without[FAILED] += 1
+        elif request.time.missed:
+            without[MISSED] += 1
         elif request.time.seconds is None:
             without[NOT_MEASURED] += 1
         else:
@@ -191,24 +205,18 @@ def latency_of(requests: Sequence[Observed]) -> Latency:
 
 def _percentiles(requests: Sequence[Observed], field: str) -> tuple[Figure | None, Figure | None]:
     """Median and 95th percentile of a field of the times, over the requests that have it."""
-    values: list[float] = []
-    clusters: list[str] = []
+    observed: Observations = []
     for request in requests:
         value = getattr(request.time, field)
         if value is not None:
-            values.append(value)
-            clusters.append(request.cluster)
-    if not values:
-        return None, None
-    seconds: Array = np.array(values)
-    median = quantile(seconds, clusters, 0.5)
-    return Figure.of(median), Figure.of(quantile(seconds, clusters, 0.95))
+            observed.append((value, request.cluster))
+    return percentile_figures(observed)
 
 
 def _median_of_queued(times: Iterable[RequestTime]) -> float | None:
     """The median of the seconds in queues; None if it is unknown for all."""
     queued = [time.queued for time in times if time.queued is not None]
-    return _significant(float(np.median(queued))) if queued else None
+    return significant(float(np.median(queued))) if queued else None
 
 
 def _tokens_per_second(requests: Sequence[Observed]) -> Figure | None:
@@ -241,18 +249,6 @@ def write_latency(folder: Path, latency: RunLatency) -> None:
     """Write ``latency.json`` into the result directory ``folder``."""
     content = canonical_json(latency.model_dump(mode="json"), indent=1)
     (folder / LATENCY).write_text(content + "\n", encoding="utf-8")
-
-
-def _rounded(value: float | None) -> float | None:
-    """The value to six significant digits."""
-    return None if value is None else _significant(value)
-
-
-def _significant(value: float) -> float:
-    """The value to six significant digits."""
-    if not value or not math.isfinite(value):
-        return value
-    return round(value, 5 - math.floor(math.log10(abs(value))))
 
 
 def latency_in(folder: Path, run: RunRecord) -> RunLatency:
