@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.replies import Reply, Timing
 
+from .endpoints import begin_noting, noted_reply, responses_noted
 from .presentation import backend_name
 from .responses import reply_of
 
@@ -53,7 +54,8 @@ def kept_on_arrival(
     hooks = _hooks_before_sending(lm)
     hooks.append(_note_sending)
     try:
-        yield
+        with responses_noted(lm):
+            yield
     except _EndOfRun as end:
         raise end.error from None
     finally:
@@ -128,6 +130,7 @@ class _ServerWatch:
         from lmms_eval.api.instance import GenerationResult
         from openai import APIConnectionError, APIStatusError
 
+        responses = begin_noting()
         try:
             text, place, counts = await self._timed_forward(request, position)
         except APIConnectionError as error:
@@ -139,7 +142,7 @@ class _ServerWatch:
         self._attempts.clear()
         self._has_accepted = True
         timing = self._timing(self._sendings.pop(position))
-        reply = reply_of(GenerationResult(text, counts))
+        reply = noted_reply(reply_of(GenerationResult(text, counts)), responses)
         if reply.failed is None:
             try:
                 self._keep(request, replace(reply, timing=timing))

@@ -10,6 +10,7 @@ from typing import Any
 
 from medtasks.runs import training_record
 
+from .endpoints import leaves_out_temperature
 from .presentation import backend_name, presentation
 
 _NOT_IDENTITY = frozenset(
@@ -127,6 +128,8 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
             description[name] = value
     if changes:
         description["presentation"] = changes
+    if leaves_out_temperature(lm):
+        description["temperature"] = "not sent"
     return description
 
 

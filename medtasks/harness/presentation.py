@@ -3,8 +3,8 @@
 Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``performance/backends`` tries them all.
 Chat back-ends get one user turn, media first, then the text. Simple ones get media and text
 separately and choose the order; some of either kind add a system prompt. Those that call a server
-send pictures as PNG, or as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This changes scores, so it is in the
-protocol hash and in the model's identity.
+send pictures as PNG, or (but ``gemini``) as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This changes scores,
+so it is in the protocol hash and in the model's identity.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _MEDIA_FIRST = "media before text"
 _SIMPLE_ORDER = {
     "gpt4v": _TEXT_FIRST,
     "openai": _TEXT_FIRST,
+    "litellm": _TEXT_FIRST,
+    "gemini": _TEXT_FIRST,
     "claude": _MEDIA_FIRST,
     "gemma3": _MEDIA_FIRST,
     "llava_hf": _MEDIA_FIRST,
@@ -46,10 +48,9 @@ def presentation(lm: Any) -> dict[str, str]:
     if lm.is_simple:
         changes["interface"] = "simple"
         changes["order"] = _order(lm, name)
-    elif hasattr(lm, "client"):
-        encoding = os.environ.get("LMMS_IMAGE_ENCODE_FORMAT", "PNG").upper()
+    if _sends_encoded_pictures(lm, name):
+        encoding, quality = picture_encoding()
         if encoding != "PNG":
-            quality = os.environ.get("LMMS_IMAGE_JPEG_QUALITY", "85")
             changes["pictures"] = f"{encoding}, quality {quality}"
     system_prompt = getattr(lm, "system_prompt", None)
     kind = "simple" if lm.is_simple else "chat"
@@ -57,6 +58,21 @@ def presentation(lm: Any) -> dict[str, str]:
     if isinstance(system_prompt, str) and system_prompt and is_sent:
         changes["system_prompt"] = system_prompt
     return changes
+
+
+def _sends_encoded_pictures(lm: Any, name: str) -> bool:
+    """Whether pictures are sent in the encoding that the environment names."""
+    if name == "claude":  # see `endpoints.clients`
+        return True
+    return not lm.is_simple and name != "gemini" and hasattr(lm, "client")
+
+
+def picture_encoding() -> tuple[str, int | None]:
+    """The format in which pictures are sent, and the quality of a lossy one."""
+    encoding = os.environ.get("LMMS_IMAGE_ENCODE_FORMAT", "PNG").upper()
+    if encoding == "PNG":
+        return encoding, None
+    return encoding, int(os.environ.get("LMMS_IMAGE_JPEG_QUALITY", "85"))
 
 
 def _order(lm: Any, name: str) -> str:

@@ -16,6 +16,7 @@ from medtasks.runs.unfinished import AnswerStore
 
 from .arrivals import arrive_one_by_one, kept_on_arrival
 from .call_times import timed_calls
+from .endpoints import ask_endpoint, is_endpoint
 from .hardware import hardware_of
 from .isolation import isolated
 from .memory import PeakMemory
@@ -172,6 +173,8 @@ class Requests:
             missing_slots = list(missing)
             for arrived in lm.stream(list(missing.values())):
                 self._keep([(missing_slots[place], reply) for place, reply in arrived])
+        elif missing and is_endpoint(lm):
+            self._ask_endpoint(lm, missing)
         elif missing:
             self._ask_foreign(lm, missing)
         return slots
@@ -202,6 +205,18 @@ class Requests:
         if arrive_one_by_one(lm):
             return kept_on_arrival(lm, keep, lambda: self.store.answered)
         return timed_calls(lm)
+
+    def _ask_endpoint(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
+        """Send requests to an endpoint, each by itself."""
+        from tqdm import tqdm
+
+        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
+
+        def keep(slot: Slot, reply: Reply) -> None:
+            bar.update(self._keep([(slot, reply)]))
+
+        with bar:
+            ask_endpoint(lm, missing, keep, lambda: self.store.answered)
 
     def _keep_arrived(
         self, slot_of: Mapping[int, Slot], bar: Any, request: Any, reply: Reply
