@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.replies import Reply, Timing
 
-from .endpoints import begin_noting, noted_reply, responses_noted
+from .endpoints import begin_noting, noted_reply, renew_connections, responses_noted
 from .presentation import backend_name
 from .responses import reply_of
 
@@ -49,6 +49,7 @@ def kept_on_arrival(
         MedtasksError: no request reaches the server any more, or it refuses every one.
         OSError: ``keep`` raised it.
     """
+    renew_connections(lm)
     watch = _ServerWatch(lm, keep, answered)
     setattr(lm, _FORWARD, watch.forward)
     hooks = _hooks_before_sending(lm)

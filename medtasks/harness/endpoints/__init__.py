@@ -9,7 +9,7 @@ from the vendor's response (:mod:`.responses`), and failed attempts are repeated
 
 from __future__ import annotations
 
-from .async_client import begin_noting, noted_reply, responses_noted
+from .async_client import begin_noting, noted_reply, renew_connections, responses_noted
 from .clients import is_endpoint, leaves_out_temperature
 from .sending import ask_endpoint
 
@@ -19,5 +19,6 @@ __all__ = [
     "is_endpoint",
     "leaves_out_temperature",
     "noted_reply",
+    "renew_connections",
     "responses_noted",
 ]

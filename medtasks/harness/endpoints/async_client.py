@@ -22,6 +22,19 @@ _RESPONSES: ContextVar[list[Any]] = ContextVar("responses")
 """The responses to the request of the current task of the event loop."""
 
 
+def renew_connections(lm: Any) -> None:
+    """Give ``async_openai`` a client without open connections.
+
+    The back-end runs an event loop for each of its calls. A connection of an earlier loop still
+    sends a request, but the answer is never read, and the request is sent again.
+    """
+    from openai import DefaultAsyncHttpxClient
+
+    client = lm.client
+    http_client = DefaultAsyncHttpxClient(base_url=client.base_url, timeout=client.timeout)
+    lm.client = client.copy(http_client=http_client)
+
+
 @contextmanager
 def responses_noted(lm: Any) -> Iterator[None]:
     """Give ``async_openai`` a client that notes responses, and sends what current models accept."""
