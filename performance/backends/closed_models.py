@@ -170,8 +170,9 @@ def parts_of(protocol: str, body: dict[str, Any]) -> Iterator[str | bytes]:
 
 def picture_in(part: dict[str, Any]) -> bytes:
     """The picture in a part of a request."""
-    if "inlineData" in part:
-        encoded = part["inlineData"]["data"]
+    inline_data = part.get("inlineData", part.get("inline_data"))  # the API takes either
+    if inline_data is not None:
+        encoded = inline_data["data"]
         # generateContent takes either alphabet
         return base64.urlsafe_b64decode(encoded.replace("+", "-").replace("/", "_"))
     if "source" in part:

@@ -164,10 +164,12 @@ def _litellm_access(lm: Any, litellm: Any) -> tuple[str | None, str | None]:
 
 def _gemini_client(lm: Any, exchange: Exchange) -> Any:
     """The client of ``gemini``; it does not repeat requests itself."""
-    from google.genai.types import HttpOptions, HttpRetryOptions
+    from lmms_eval.models.simple.gemini import types
 
-    milliseconds = int(1000 * _timeout_of(lm))
-    once = HttpOptions(timeout=milliseconds, retry_options=HttpRetryOptions(attempts=1))
+    once = types.HttpOptions(
+        timeout=int(1000 * _timeout_of(lm)),  # milliseconds
+        retry_options=types.HttpRetryOptions(attempts=1),
+    )
 
     def generate_content(model: str, contents: Any, config: Any) -> Any:
         settings = config.model_copy(update={"http_options": once})
