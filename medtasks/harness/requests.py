@@ -210,7 +210,8 @@ class Requests:
         """Send requests to an endpoint, each by itself."""
         from tqdm import tqdm
 
-        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
+        is_quiet = lm.rank != 0 or self._held is not None
+        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=is_quiet)
 
         def keep(slot: Slot, reply: Reply) -> None:
             bar.update(self._keep([(slot, reply)]))

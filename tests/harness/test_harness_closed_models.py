@@ -87,16 +87,16 @@ def test_what_is_blocked_or_lost_has_failed_and_everything_else_counts(
     ordered = [samples[document["sample_id"]] for document in task_documents(TASK)]
     cut, exhausted, thoughtful, *blocked = ordered[:5]
     lost = ordered[8:10]
+    answered = len(ordered) - len(blocked) - len(lost)
     assert all(sample["status"] == "failed" for sample in [*blocked, *lost])
     assert sum(sample["status"] == "failed" for sample in ordered) == len(blocked) + len(lost)
-    assert [cut["finish"], exhausted["finish"]] == [["length"], ["length"]]
-    assert thoughtful["responses"] == ["A"]
+    assert run.manifest["tasks"][TASK]["finish"] == {"length": 2, "stop": answered - 2}
+    assert cut["responses"] == thoughtful["responses"] == ["A"]
     assert exhausted["responses"] == [""]
     for sample, words in zip(lost, ("down", "too many pictures"), strict=True):
         (reason,) = sample["failed"]
         assert words in reason
     usage = run.manifest["usage"]
-    answered = len(ordered) - len(blocked) - len(lost)
     assert usage["samples"] == answered
     assert usage["prompt_tokens"] == 100 * answered
     assert usage["output_tokens"] == 2 * (answered - 1) + 60
