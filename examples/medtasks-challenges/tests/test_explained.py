@@ -54,7 +54,8 @@ def test_what_is_missing_has_a_status(response: str, status: str) -> None:
     assert ExplainedReplyFilter.status(filtered) == status
     (answer,) = ExplainedAnswerFilter().apply([[response]], [{}])
     assert isinstance(answer, str)
-    assert (ExplainedAnswerFilter.status(answer) == "ok") == (status != "no_answer")
+    assert ExplainedAnswerFilter.status(answer) == ("ok" if answer else "no_answer")
+    assert bool(answer) == (status != "no_answer")  # a marker might overlap with the reference
 
 
 @pytest.mark.parametrize(

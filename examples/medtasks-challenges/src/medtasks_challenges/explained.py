@@ -13,7 +13,6 @@ from typing import Any
 
 from medtasks.api import FilterInfo, OptionLetterFilter, Reading, ResponseFilter, strip_thinking
 
-NO_ANSWER = "[no_answer]"
 _EXPLANATION_KEYS = ("explanation", "textual_explanation", "reasoning_trace")
 _MOST_OBJECTS = 100
 """Braces at which an object is tried to be read: a runaway reply has thousands."""
@@ -98,19 +97,21 @@ def _share(value: object) -> float | None:
 
 
 class ExplainedAnswerFilter(ResponseFilter):
-    """Raw responses become their answers, or ``[no_answer]``."""
+    """Raw responses become their answers; without one, an empty text, which no word of a reference
+    overlaps with.
+    """
 
     version = "1"
 
     @staticmethod
     def read(text: str) -> str:
         """The answer of one response."""
-        return read_reply(text).answer or NO_ANSWER
+        return read_reply(text).answer
 
     @staticmethod
     def status(filtered: str) -> str:
         """``no_answer``, or ``ok``."""
-        return "no_answer" if filtered in ("", NO_ANSWER) else "ok"
+        return "ok" if filtered.strip() else "no_answer"
 
 
 class ExplainedReplyFilter(ResponseFilter):
