@@ -59,7 +59,7 @@ class Latency(BaseModel, frozen=True):
         hardware: how many measured requests were answered by which devices; ``unknown`` behind an
             API.
         stream: how the model keeps up with streams; None for tasks that are not of streams, and if
-            the run was read without its samples.
+            there are no samples.
     """
 
     requests: Count
@@ -107,17 +107,19 @@ class Observed(NamedTuple):
     cluster: str
 
 
-def run_latency(run: RunRecord, times: Times) -> RunLatency:
+def run_latency(run: RunRecord, times: Times, folder: Path | None = None) -> RunLatency:
     """The latency of the scored ``run`` with these ``times``.
 
-    A task without times has no entry; a group has the requests of its tasks that have some.
+    A task without times has no entry; a group has the requests of its tasks that have some. How the
+    model keeps up with streams is known only from samples: those of ``run`` or, if it was read
+    without them, of its result directory ``folder``.
     """
     observed: dict[str, list[Observed]] = {}
     streams: dict[str, list[ObservedStream]] = {}
     for task in run.manifest.tasks:
         if times.get(task) and task in run.tasks:
             observed[task] = observed_requests(run, task, times[task])
-            streams[task] = observed_streams(run, task, times[task])
+            streams[task] = observed_streams(run, task, times[task], folder)
     if not has_times(times):
         return RunLatency(processes=run.manifest.processes, reason=why_no_seconds(run.manifest))
     tasks: dict[str, Latency] = {}

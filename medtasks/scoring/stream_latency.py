@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
@@ -21,6 +22,8 @@ from medtasks.metrics.stream_clock import (
 )
 from medtasks.metrics.stream_values import stream_of, turns_of
 from medtasks.metrics.streaming import RESPONSIVENESS_WEIGHT
+from medtasks.runs.sample_files import SampleFile
+from medtasks.runs.samples import Sample, lacks_texts
 from medtasks.runs.times import RequestTime
 from medtasks.runs.usage import Count
 from medtasks.scoring.item_table import ItemTable
@@ -31,6 +34,7 @@ from medtasks.scoring.latency_figures import (
     percentile_figures,
 )
 from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.scored_samples import scored_samples
 
 _FAILED = "failed"
 _NOT_MEASURED = "not measured"
@@ -100,18 +104,23 @@ class ObservedStream(NamedTuple):
 
 
 def observed_streams(
-    run: RunRecord, task: str, times: Iterable[RequestTime]
+    run: RunRecord, task: str, times: Iterable[RequestTime], folder: Path | None = None
 ) -> list[ObservedStream]:
-    """The whole streams of a task, in the order of their ids.
+    """The whole streams of a task, in the order of their ids; none if the task is not of streams.
 
-    There are none if the task is not of streams, or if the run was read without its samples.
+    If the run was read without its samples, they are those in its result directory ``folder``, with
+    answers extracted by the rules of this version; without ``folder`` there are no streams.
+
+    Raises:
+        DataError: the samples cannot be read; names file, line and field.
     """
     spec = load_spec(task)
     if spec.metadata.timing is None or spec.benchmark.stream.timeline is None:
         return []
     time_of = {time.sample_id: time for time in times}
     rounds_of_item: dict[str, list[SampleView]] = {}
-    for sample in run.samples.get(task, ()):
+    samples = run.samples.get(task)
+    for sample in _stored_samples(spec, folder) if samples is None else samples:
         item = str(sample.document.get("item_id", sample.sample_id))
         rounds_of_item.setdefault(item, []).append(sample.view())
     pace = run.manifest.tasks[task].pace
@@ -121,6 +130,17 @@ def observed_streams(
         if observed is not None:
             streams.append(observed)
     return streams
+
+
+def _stored_samples(spec: TaskSpec, folder: Path | None) -> list[Sample]:
+    """The samples of a task in a result directory, scored under the rules of this version."""
+    if folder is None:
+        return []
+    path = folder / "samples" / f"{spec.name}.jsonl"
+    if not path.is_file():
+        return []
+    samples = list(SampleFile(path))
+    return [] if lacks_texts(samples) else scored_samples(spec, samples)
 
 
 def _observed_stream(

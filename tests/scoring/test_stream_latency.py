@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from medtasks.cli.stream_latency_tables import show_stream_latency
 from medtasks.harness import run_tasks
 from medtasks.runs.replies import PacedRound
 from medtasks.runs.times import RequestTime
@@ -21,16 +24,20 @@ GROUP = "medstreambench"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The result directory of `run`."""
+    output = tmp_path_factory.mktemp("streams")
+    return run_tasks("medtasks_baseline", "policy=oracle", [GROUP], output)
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> RunRecord:
     """The reference answers to three streams, with rounds at
 
     - 5, 8 and 11 s, due at 11 s with a tolerance of 2 s,
     - 4, 6, 8, 9.5, 11 and 12 s, due at 9 s, answered at 9.5 s, with a tolerance of half a second,
     - 10, 12, 14, 16 and 18 s, due at 13.5 s, answered at 14 s, with a tolerance of 1 s.
     """
-    folder = run_tasks(
-        "medtasks_baseline", "policy=oracle", [GROUP], tmp_path_factory.mktemp("streams")
-    )
     return RunRecord.scored(*read_run(folder))
 
 
@@ -123,6 +130,20 @@ def test_a_missed_round_has_no_seconds_and_is_not_in_time(run: RunRecord) -> Non
     # the alert at 11 s is there at 14.5 s: 1 - (3.5 - 2) / 2; those of the others at 10 and 14.5 s
     expected = (0.25 + 0 + 1) / 3
     assert latency.stream.responsiveness_with_computing.value == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_run_without_its_samples_takes_them_from_its_directory(
+    run: RunRecord, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = {FUTURE: times_of(run, FUTURE, lambda _: 0.5, batch=2)}
+    without_samples = replace(run, samples={}, made=run.tables)
+    assert run_latency(without_samples, times).tasks[FUTURE].stream is None
+    latency = run_latency(without_samples, times, folder)
+    assert latency == run_latency(run, times)
+    show_stream_latency(latency)
+    printed = capsys.readouterr().out
+    assert f"{FUTURE}: 14 of 14 rounds batched" in printed
+    assert "0.667" in printed
 
 
 def test_other_tasks_have_no_stream_figures(run: RunRecord) -> None:
