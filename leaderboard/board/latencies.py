@@ -32,8 +32,8 @@ _NOTE = (
 )
 _NOTE_BATCHED = "Requests of a batch have the seconds of the whole batch."
 _NOTE_UNKNOWN = (
-    "The hardware behind an API is not known, and the seconds include the network and the load of "
-    "the provider at that time."
+    "Behind an API or a function, the hardware is not known, and the seconds include the network "
+    "and the load of the provider at that time, so no value is marked as the best."
 )
 _NOTE_ALONE = "No other run shares the setup of these, so they are not compared:"
 
@@ -115,7 +115,7 @@ def _section(
         name = LATENCY if number == 1 else f"{LATENCY}-{number}"
         notes = [_NOTE, *_setup_notes([setup]), *_missing_notes(measured_models, models)]
         table = _table(column, name, f"Latency: {setup}", measured_models, notes)
-        section.tables.append(table)
+        section.tables.append(table.model_copy(update={"compared": setup.is_known}))
         section.plots.append(_plot(column, table, taken))
     alone = _alone(by_setup)
     if alone:

@@ -57,7 +57,10 @@ def show_latency(latency: Compared) -> None:
             texts = (_figure_text(first, measure.unit), _figure_text(second, measure.unit))
             rows.append((measure.label, UNIT_LABELS[measure.unit], *texts))
     table((f"latency of {latency.task}", "unit", "A", "B"), rows)
-    write(printable(f"  Both ran on {latency.setup}."), f"  {_difference_text(latency)}")
+    write(printable(f"  Both ran on {latency.setup}."))
+    if not latency.setup.is_known:
+        write("  The hardware of the two may differ, and so may the network and other load.")
+    write(f"  {_difference_text(latency)}")
 
 
 def _figure_text(figure: Figure | None, unit: Unit) -> str:

@@ -104,8 +104,18 @@ def test_another_setup_is_not_compared(changes: dict[str, Any], words: str) -> N
     assert f"{words}); " in alone.note or f"{words})." in alone.note
     assert all(plot.kind != "latency" for plot in found.plots)
     is_unknown = changes.get("hardware") == "unknown"
-    assert ("The hardware behind an API is not known" in alone.note) == is_unknown
+    assert ("Behind an API or a function, the hardware is not known" in alone.note) == is_unknown
     assert ("the seconds of the whole batch" in alone.note) == ("batched" in changes)
+
+
+def test_nothing_is_the_best_on_unknown_hardware() -> None:
+    found = page(
+        timed("good", 0.9, latency(2.0, "unknown")), timed("fair", 0.8, latency(0.5, "unknown"))
+    )
+    (table,) = latency_tables(found).values()
+    assert table.title == "Latency: unknown hardware, one request at a time"
+    assert not table.compared
+    assert [plot.table for plot in found.plots if plot.kind == "latency"] == [table.name]
 
 
 def test_requests_without_seconds_are_counted() -> None:
