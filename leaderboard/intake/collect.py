@@ -15,15 +15,15 @@ from pathlib import Path
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError, machine_fault
-from medtasks.core.files import canonical_json, file_sha256
+from medtasks.core.files import canonical_json
 from medtasks.core.process_end import end_process
 from medtasks.core.redaction import shown
 from medtasks.core.text import first_names
 from medtasks.runs.find import NO_RUN, SUFFIX, name_below, require_directory, run_folders
-from medtasks.runs.times import TIMES
 from medtasks.scoring.run_folder import RunFolder, read_manifest
 
 from ..schema.board import Refused
+from ..verify.claimed_latency import times_state
 from ..verify.model_identity import model_name
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
@@ -223,7 +223,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
         keys = []
         for run in everything.runs:
             key = store.key_of(run.content, *run.contains())
-            keys.append([shown(run.name), key, links_in(run.directory), _latency_state(run)])
+            keys.append([shown(run.name), key, links_in(run.directory), times_state(run.directory)])
     except Exception:  # untrusted input
         return None
     names = [shown(path.resolve().name) for path in paths]
@@ -231,14 +231,6 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     for path, reason in everything.unread.items():
         unread.append([shown(name_below(path, paths)), reason.what])
     return canonical_json([keys, names, unread])
-
-
-def _latency_state(run: RunFolder) -> str:
-    """The hashes of the files with the times of a run's requests, which are not part of its
-    content.
-    """
-    paths = sorted((run.directory / TIMES).glob("*.jsonl"))
-    return " ".join(file_sha256(path) for path in paths)
 
 
 def links_in(folder: Path) -> list[str]:

@@ -25,7 +25,7 @@ from medtasks.scoring.verification_outcome import Verification
 from medtasks.scoring.verified_runs import scored_record
 
 from ..schema.board import BoardRun
-from .claimed_latency import NO_LATENCY, claimed_latency
+from .claimed_latency import NO_LATENCY, TimedRun
 from .commands import commands
 from .entries import Entry as Entry
 from .model_identity import model_arguments, model_key, model_name
@@ -221,23 +221,21 @@ def scored_run(
     source = RunFolder(run) if isinstance(run, Path) else run
     content = source.content
     key = store.key_of(content, *source.contains())
-    record = None if whole else store.read_run(key, own=own)
+    timed = TimedRun(source.directory, store, f"{key}{'own' if own else ''}")
+    latency = timed.kept_latency
+    lacks_latency = latency is None and timed.needs_samples
+    record = None if whole or lacks_latency else store.read_run(key, own=own)
     lacks_comparisons = own and record is not None and record.kept is None
-    if record is not None and not lacks_comparisons:
-        return _in_directory(record, source, content)
-    if record is None:
-        with as_data_error(source.directory):
-            record = scored_record(*source.read(), source.name, own=own, whole=whole)
-    if own:
-        record = replace(record, kept=(record.comparisons, record.level_gaps))
-    store.keep(key, record)
-    if not whole:
-        # with less in memory: a board has many runs
-        record = store.read_run(key, own=own) or compressed(record)
-    return _in_directory(record, source, content)
-
-
-def _in_directory(record: RunRecord, source: RunFolder, content: str) -> ScoredRun:
-    """The scored run of a result directory with this content."""
-    latency = claimed_latency(source.directory, record)
-    return ScoredRun(record, source.name, content, latency)
+    if record is None or lacks_comparisons:
+        if record is None:
+            has_samples = whole or lacks_latency
+            with as_data_error(source.directory):
+                record = scored_record(*source.read(), source.name, own=own, whole=has_samples)
+        if own:
+            record = replace(record, kept=(record.comparisons, record.level_gaps))
+        store.keep(key, record)
+        latency = latency or timed.latency(record)
+        if not whole:
+            # with less in memory: a board has many runs
+            record = store.read_run(key, own=own) or compressed(replace(record, samples={}))
+    return ScoredRun(record, source.name, content, latency or timed.latency(record))

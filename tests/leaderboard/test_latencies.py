@@ -80,7 +80,7 @@ def test_models_are_compared_only_with_those_of_the_same_setup() -> None:
     assert places(shared, by_key[score]) == {1: 1, 0: 2}
     assert [row.model for row in alone.rows] == ["poor"]
     assert "poor (1 × NVIDIA A100, one request at a time)." in alone.note
-    assert "lab/slow: no seconds: they are not in the run's directory." in shared.note
+    assert "lab/slow: no seconds: the run is not read from a directory." in shared.note
     assert places(alone, alone.columns[1]) == {}
     signatures = {table.rows[0].cells[table.columns[1].key].signature for table in tables.values()}
     assert len(signatures) == 2
