@@ -6,12 +6,13 @@ each setup, and models are compared within it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from medtasks.core.text import counted, first_names
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.latency import Latency
+from medtasks.scoring.stream_latency import StreamLatency
 
 from ..rank.comparability import ComparabilityGroups
 from ..rank.latency_setups import LatencySetup
@@ -31,6 +32,12 @@ _NOTE = (
     "answers at once, so only runs with the same setup are compared."
 )
 _NOTE_BATCHED = "Requests of a batch have the seconds of the whole batch."
+_NOTE_STREAMS = (
+    "Real-time factor: seconds of computing by the seconds until the next round is due; above 1, a "
+    "model falls behind. In time: rounds answered before the next one is due. Scores by stream "
+    "time count no computing, as in the paper; with computing, its seconds are added to the time "
+    "of each answer. Both are over the streams whose seconds are known, and change no other score."
+)
 _NOTE_UNKNOWN = (
     "Behind an API or a function, the hardware is not known, and the seconds include the network "
     "and the load of the provider at that time, so no value is marked as the best."
@@ -113,7 +120,7 @@ def _section(
     taken = {plot.name for plot in plots}
     for number, (setup, measured_models) in enumerate(_shared(by_setup), start=1):
         name = LATENCY if number == 1 else f"{LATENCY}-{number}"
-        notes = [_NOTE, *_setup_notes([setup]), *_missing_notes(measured_models, models)]
+        notes = _notes([_NOTE], measured_models, models)
         table = _table(column, name, f"Latency: {setup}", measured_models, notes)
         section.tables.append(table.model_copy(update={"compared": setup.is_known}))
         section.plots.append(_plot(column, table, taken))
@@ -121,8 +128,7 @@ def _section(
     if alone:
         names = [f"{models[entry.model].name} ({entry.setup})" for entry in alone]
         setup_names = f"{_NOTE_ALONE} {'; '.join(names)}."
-        setups = [entry.setup for entry in alone]
-        notes = [_NOTE, setup_names, *_setup_notes(setups), *_missing_notes(alone, models)]
+        notes = _notes([_NOTE, setup_names], alone, models)
         table = _table(column, _ALONE, "Latency: setups of a single run", alone, notes)
         section.tables.append(table.model_copy(update={"compared": False}))
     return _with_lacking(section, lacking)
@@ -145,13 +151,20 @@ def _alone(by_setup: Mapping[LatencySetup, list[_MeasuredModel]]) -> list[_Measu
     return alone
 
 
-def _setup_notes(setups: Iterable[LatencySetup]) -> Iterator[str]:
-    """What a reader must know of seconds that were measured so."""
-    distinct_setups = set(setups)
-    if any(setup.batched != "none" for setup in distinct_setups):
-        yield _NOTE_BATCHED
-    if not all(setup.is_known for setup in distinct_setups):
-        yield _NOTE_UNKNOWN
+def _notes(
+    first: Sequence[str],
+    measured_models: Sequence[_MeasuredModel],
+    models: Mapping[str, BoardModel],
+) -> list[str]:
+    """The ``first`` sentences, then what a reader must know of these models' seconds."""
+    notes = [*first]
+    if any(entry.setup.batched != "none" for entry in measured_models):
+        notes.append(_NOTE_BATCHED)
+    if not all(entry.setup.is_known for entry in measured_models):
+        notes.append(_NOTE_UNKNOWN)
+    if any(entry.latency.stream is not None for entry in measured_models):
+        notes.append(_NOTE_STREAMS)
+    return [*notes, *_missing_notes(measured_models, models)]
 
 
 def _missing_notes(
@@ -166,6 +179,21 @@ def _missing_notes(
             requests = counted(latency.requests, "request")
             name = models[entry.model].name
             yield f"{name}: {missing:,} of {requests} without seconds ({', '.join(reasons)})."
+        yield from _stream_notes(models[entry.model].name, latency.stream)
+
+
+def _stream_notes(name: str, stream: StreamLatency | None) -> Iterator[str]:
+    """Of which streams there are no figures, and how many rounds a paced run missed."""
+    if stream is None:
+        return
+    missing = stream.streams - stream.measured
+    if missing:
+        reasons = [f"{reason} {count:,}" for reason, count in stream.without.items()]
+        streams = counted(stream.streams, "stream")
+        yield f"{name}: {missing:,} of {streams} without the seconds ({', '.join(reasons)})."
+    if stream.missed:
+        rounds = counted(stream.rounds, "round")
+        yield f"{name}: {stream.missed:,} of {rounds} missed."
 
 
 def _with_lacking(section: LatencySection, lacking: Mapping[str, list[str]]) -> LatencySection:
@@ -212,7 +240,7 @@ def _measure_cell(
         value=None if figure is None else figure.value,
         low=low,
         high=high,
-        items=entry.latency.measured,
+        items=measure.items(entry.latency),
         reason=measure.why_unknown if figure is None else None,
         signature=changed_signature(
             entry.score.signature, metric=column.metric, setup=str(entry.setup)

@@ -14,41 +14,63 @@ from .floors import NO_FLOORS
 LATENCY = "latency"
 """The first part of the names of tables, plots and measures."""
 _NO_FIRST_TOKEN = "the back-end does not report the first token"
+_NO_TOKENS = "the back-end does not count tokens"
 
 
 @dataclass(frozen=True)
 class LatencyMeasure:
-    """A figure of the latency as a column."""
+    """A figure of the latency as a column; with ``of_streams`` it is one of
+    `medtasks.scoring.stream_latency.StreamLatency`.
+    """
 
     name: str
     label: str
     unit: Unit
     higher_is_better: bool = False
+    of_streams: bool = False
     why_unknown: str = "not measured"
 
     def of(self, latency: Latency) -> Figure | None:
         """The figure, if it is known."""
-        figure: Figure | None = getattr(latency, self.name)
+        if self.of_streams and latency.stream is None:
+            return None
+        figure: Figure | None = getattr(latency.stream if self.of_streams else latency, self.name)
         return figure
 
+    def items(self, latency: Latency) -> int:
+        """The number of requests or streams that the figure is over."""
+        if not self.of_streams:
+            return latency.measured
+        return 0 if latency.stream is None else latency.stream.measured
 
-MEDIAN = LatencyMeasure("median", "Median latency", "duration")
+
+def _of_requests(
+    name: str, label: str, unit: Unit, why_unknown: str = "not measured"
+) -> LatencyMeasure:
+    """A figure of all requests."""
+    return LatencyMeasure(name, label, unit, unit == "rate", why_unknown=why_unknown)
+
+
+def _of_streams(name: str, label: str, unit: Unit) -> LatencyMeasure:
+    """A figure of whole streams whose seconds are known."""
+    why_unknown = "no stream of which the seconds of every round are known"
+    return LatencyMeasure(name, label, unit, unit == "fraction", True, why_unknown)
+
+
+MEDIAN = _of_requests("median", "Median latency", "duration")
 MEASURES = (
     MEDIAN,
-    LatencyMeasure("p95", "95th percentile", "duration"),
-    LatencyMeasure(
-        "first_token_median", "First token, median", "duration", why_unknown=_NO_FIRST_TOKEN
-    ),
-    LatencyMeasure(
-        "first_token_p95", "First token, 95th percentile", "duration", why_unknown=_NO_FIRST_TOKEN
-    ),
-    LatencyMeasure(
-        "output_tokens_per_second",
-        "Output tokens",
-        "rate",
-        higher_is_better=True,
-        why_unknown="the back-end does not count tokens",
-    ),
+    _of_requests("p95", "95th percentile", "duration"),
+    _of_requests("first_token_median", "First token, median", "duration", _NO_FIRST_TOKEN),
+    _of_requests("first_token_p95", "First token, 95th percentile", "duration", _NO_FIRST_TOKEN),
+    _of_requests("output_tokens_per_second", "Output tokens", "rate", _NO_TOKENS),
+    _of_streams("real_time_factor_median", "Real-time factor, median", "score"),
+    _of_streams("real_time_factor_p95", "Real-time factor, 95th percentile", "score"),
+    _of_streams("answered_in_time", "Rounds in time", "fraction"),
+    _of_streams("responsiveness", "Responsiveness, stream time", "fraction"),
+    _of_streams("responsiveness_with_computing", "Responsiveness, with computing", "fraction"),
+    _of_streams("overall", "Overall, stream time", "fraction"),
+    _of_streams("overall_with_computing", "Overall, with computing", "fraction"),
 )
 """All columns in the order of tables; those without any value are left out."""
 

@@ -18,7 +18,9 @@ from medtasks.leaderboard.schema.score_tables import BoardTable
 from medtasks.leaderboard.site.benchmark_tables import benchmark_tables
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
-from medtasks.scoring.latency import Figure, Latency, RunLatency
+from medtasks.scoring.latency import Latency, RunLatency
+from medtasks.scoring.latency_figures import Figure
+from medtasks.scoring.stream_latency import StreamLatency
 
 H200, A100 = "1 × NVIDIA H200", "1 × NVIDIA A100"
 SEEDS = {"good": 1, "fair": 2, "poor": 3, "slow": 4}
@@ -106,6 +108,35 @@ def test_another_setup_is_not_compared(changes: dict[str, Any], words: str) -> N
     is_unknown = changes.get("hardware") == "unknown"
     assert ("Behind an API or a function, the hardware is not known" in alone.note) == is_unknown
     assert ("the seconds of the whole batch" in alone.note) == ("batched" in changes)
+
+
+def test_streams_have_columns_of_their_own() -> None:
+    def share(value: float) -> Figure:
+        return Figure(value=value, interval=(value - 0.1, value + 0.1))
+
+    stream = StreamLatency(
+        streams=12, measured=10, without={"failed": 2}, rounds=50, missed=3,
+        real_time_factor_median=share(0.25), answered_in_time=share(0.9),
+        responsiveness=share(0.8), responsiveness_with_computing=share(0.6),
+    )  # fmt: skip
+    streamed = latency(2.0, stream=stream)
+    made = board(timed("good", 0.9, streamed), timed("fair", 0.8, latency(0.5)))
+    (found,) = made.benchmarks
+    (table,) = latency_tables(found).values()
+    columns = {column.metric.removeprefix("latency."): column for column in table.columns}
+    good = next(row for row in table.rows if row.model == "good").cells
+    cells = {name: good[column.key] for name, column in columns.items()}
+    assert (cells["real_time_factor_median"].value, cells["answered_in_time"].value) == (0.25, 0.9)
+    assert cells["responsiveness_with_computing"].items == 10
+    assert cells["median"].items == 240
+    better = {name: column.higher_is_better for name, column in columns.items()}
+    assert (better["real_time_factor_median"], better["answered_in_time"]) == (False, True)
+    assert "overall" not in columns
+    assert "lab/good: 2 of 12 streams without the seconds (failed 2)." in table.note
+    assert "lab/good: 3 of 50 rounds missed." in table.note
+    markdown = as_markdown(made, found, table)
+    assert "0.250 [0.150, 0.350]" in markdown
+    assert "60.0 [50.0, 70.0]" in markdown
 
 
 def test_nothing_is_the_best_on_unknown_hardware() -> None:

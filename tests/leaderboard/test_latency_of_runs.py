@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from invented_runs import Invented, write_runs
+from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.schema.score_tables import BoardTable
+from medtasks.leaderboard.verify.scored_run import scored_run
 from typer.testing import CliRunner
 
 import medtasks
 from medtasks.cli.app import app
 from medtasks.runs.times import TIMES, RequestTime, write_times
+from medtasks.scoring.run_cache import RunStore
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +30,9 @@ MODELS = [
 Seconds = Callable[[int], float]
 
 
-def untimed_runs(root: Path) -> list[Path]:
+def untimed_runs(root: Path, group: str = GROUP, *, judged: bool = False) -> list[Path]:
     """Two models' runs, as a version without times writes them."""
-    return [*write_runs(root, MODELS, [GROUP], judged=False).values()]
+    return [*write_runs(root, MODELS, [group], judged=judged).values()]
 
 
 def sample_ids(folder: Path) -> dict[str, list[str]]:
@@ -140,3 +143,25 @@ def test_a_board_is_built_anew_if_only_the_times_changed(tmp_path: Path) -> None
     assert "0.250" in page
     protocol = (site / "protocol.html").read_text(encoding="utf-8")
     assert "1 × GPU, one request at a time" in protocol
+
+
+def test_streams_are_timed_from_cached_runs_too(tmp_path: Path) -> None:
+    """With half a second a round, every answer is there before the next round is due."""
+    folders = untimed_runs(tmp_path, "medstreambench", judged=True)
+    store = RunStore(tmp_path / "cache")
+    before = [scored_run(folder, store) for folder in folders]
+    assert all(run.latency.reason is not None for run in before)
+    for folder in folders:
+        time_requests(folder, lambda _: 0.5)
+    for _ in range(2):  # computed from the samples, then read from the cache
+        runs = [scored_run(folder, store) for folder in folders]
+        assert not any(run.samples for run in runs)
+        streams = [run.latency.groups["medstreambench"].stream for run in runs]
+        assert streams[0] is not None
+        assert streams[0].answered_in_time is not None
+        assert streams[0].answered_in_time.value == 1
+        made = build_board(runs, title="Streams", demonstration=True)
+        (page,) = made.benchmarks
+        (table,) = (table for table in page.tables if table.name == "latency")
+        in_time = next(one for one in table.columns if one.label == "Rounds in time")
+        assert [row.cells[in_time.key].value for row in table.rows] == [1, 1]
