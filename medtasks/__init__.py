@@ -21,6 +21,7 @@ _MODULE_OF = {
     "board": "boards",
     "compare": "comparisons",
     "evaluate": "scoring",
+    "log": "trackers",
     "open": "runs",
     "plan": "comparisons",
     "plot": "figures",

@@ -15,5 +15,6 @@ from medtasks.python_api.runs import Runs as Runs
 from medtasks.python_api.runs import open as open
 from medtasks.python_api.scoring import evaluate as evaluate
 from medtasks.python_api.scoring import score as score
+from medtasks.python_api.trackers import log as log
 
 __version__: str

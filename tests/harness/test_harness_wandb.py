@@ -14,7 +14,7 @@ from command import OTHER_ROWS, TASK, lmms_eval, other_task
 from PIL import Image
 from runs import baseline
 
-from medtasks.harness.wandb_tables import (
+from medtasks.scoring.logged_tables import (
     LoggedTable,
     sample_table,
     score_table,
