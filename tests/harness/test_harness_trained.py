@@ -56,3 +56,40 @@ def test_a_run_of_the_checkpoint_has_the_record(tmp_path: Path) -> None:
     (model,) = medtasks.board(run.path).models.values()
     assert model.trained["mi_cxr"] == "yes"
     assert "2 of the 6 scored samples" in model.trained_on["mi_cxr"]
+
+
+@pytest.mark.slow  # trains a model
+def test_trl_trains_with_a_reward(tmp_path: Path) -> None:
+    trl = pytest.importorskip("trl")
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(TINY)
+    processor.tokenizer.padding_side = "left"
+    settings = trl.GRPOConfig(
+        str(tmp_path),
+        max_steps=2,
+        per_device_train_batch_size=2,
+        num_generations=2,
+        max_completion_length=8,
+        use_cpu=True,
+        bf16=False,
+        report_to=[],
+        logging_steps=1,
+        save_strategy="no",
+    )
+    reward = medtasks.reward(TASK, benchmark_questions=True)
+    trainer = trl.GRPOTrainer(
+        AutoModelForImageTextToText.from_pretrained(TINY),
+        reward,
+        settings,
+        reward.questions(),
+        processing_class=processor,
+    )
+    trainer.train()
+    trainer.save_model(str(tmp_path))
+    reward.record(tmp_path)
+    logged = [line for line in trainer.state.log_history if "reward" in line]
+    assert len(logged) == 2
+    assert all(f"rewards/{TASK}_accuracy/mean" in line for line in logged)
+    assert {line["reward"] for line in logged} <= {0.0, 0.5, 1.0}
+    assert len(training_facts(str(tmp_path))[FACT]["rewards"][0]["questions"]) == 6
