@@ -28,6 +28,7 @@ from medtasks.harness.requests import Requests
 from medtasks.harness.stream_times import StreamRound
 from medtasks.runs.replies import Reply, Slot
 from medtasks.runs.signature import differences, parse_signature
+from medtasks.runs.times import read_times
 from medtasks.runs.unfinished import AnswerStore, read_answers
 from training.drawings.clips import encode_clip
 
@@ -344,6 +345,7 @@ def test_a_slow_model_misses_exactly_the_rounds_that_it_must(
     printed = capsys.readouterr()
     assert "1 stream in real time, one at a time: at least 0:00:08" in printed.err
 
+    number = 5 - len(model.times)
     lines = dict(zip(TIMES, run.samples(PROACTIVE), strict=True))
     missed_rounds = {moment for moment, line in lines.items() if line["status"] == "missed"}
     assert missed_rounds == set(TIMES) - model.times.keys()
@@ -352,7 +354,28 @@ def test_a_slow_model_misses_exactly_the_rounds_that_it_must(
     if model.longest_delay < 1:
         assert missed_rounds == {5}
 
-    number = len(missed_rounds)
+    times = dict(zip(TIMES, read_times(run.folder)[PROACTIVE], strict=True))
+    due_times = [moment - TIMES[0] for moment in TIMES]
+    for place, (moment, time_of_round) in enumerate(times.items()):
+        paced = time_of_round.paced
+        assert paced is not None
+        assert paced.due == due_times[place]
+        if moment in missed_rounds:
+            assert (time_of_round.missed, time_of_round.seconds) == (True, None)
+            continue
+        # it was the newest round that was due when it was sent
+        assert paced.sent is not None
+        assert bisect_right(due_times, paced.sent) == place + 1
+        began, ended = model.times[moment]
+        assert time_of_round.seconds is not None
+        assert time_of_round.seconds >= ended - began - 1e-3
+    latency = json.loads((run.folder / "latency.json").read_text(encoding="utf-8"))
+    stream = latency["tasks"][PROACTIVE]["stream"]
+    assert (stream["measured"], stream["missed"], stream["pace"]) == (1, number, "realtime")
+    # the round at 3 s took 4.6 s of the 2 s until the next one; of four, one was missed, too
+    assert stream["real_time_factor_p95"]["value"] >= 2.3
+    assert stream["answered_in_time"]["value"] <= 0.5
+
     facts = run.manifest["tasks"][PROACTIVE]
     assert (facts["pace"], facts["asked"], facts["failed"]) == ("realtime", 5, {})
     assert (facts["answered"], facts["missed"]) == (5 - number, number)
