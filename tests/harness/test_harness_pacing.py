@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from failing_server import FailingServer, completion, error
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from lmms_eval.api.instance import Instance
@@ -23,6 +24,7 @@ import medtasks
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import Pace, read_pace, using
+from medtasks.harness import run_tasks
 from medtasks.harness.pacing import GIVE_UP, NOT_SENT, play
 from medtasks.harness.requests import Requests
 from medtasks.harness.stream_times import StreamRound
@@ -301,6 +303,12 @@ def stream_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "data"
 
 
+def window_end(text: str) -> float:
+    """The time of the round that a prompt asks about."""
+    (moment,) = re.findall(r"runs from [0-9.]+ s to ([0-9.]+) s of", text)
+    return float(moment)
+
+
 class SlowModel:
     """Answers a proactive stream; remembers when each round began and ended."""
 
@@ -310,8 +318,7 @@ class SlowModel:
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         began = time.monotonic()
         text = messages[0]["content"][-1]["text"]
-        (window_end,) = re.findall(r"runs from [0-9.]+ s to ([0-9.]+) s of", text)
-        moment = float(window_end)
+        moment = window_end(text)
         if moment == 3:
             time.sleep(SLOW)
         self.times[moment] = (began, time.monotonic())
@@ -394,3 +401,37 @@ def test_a_slow_model_misses_exactly_the_rounds_that_it_must(
     assert with_pace == without_pace
     reason = "rounds of streams sent in real time instead of without pace"
     assert reason in differences(*signatures)
+
+
+@pytest.mark.slow
+def test_a_stream_in_which_a_server_failed_is_sent_again_from_its_first_round(
+    stream_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(stream_data))
+    monkeypatch.setenv("MEDTASKS_PACE", "realtime")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    broken = [5.0]
+
+    def answer(text: str) -> tuple[int, dict[str, Any]]:
+        if window_end(text) in broken:
+            return error(400, "no picture")
+        return completion("no_alert")
+
+    with FailingServer(answer) as server:
+        arguments = f"model_version=m,base_url={server.url},max_retries=1,num_cpus=4"
+        first = Run(run_tasks("async_openai", arguments, [PROACTIVE], tmp_path))
+        asked_first = [window_end(text) for text in server.asked]
+        broken.clear()
+        again = Run(run_tasks("async_openai", arguments, [PROACTIVE], tmp_path))
+        asked_again = [window_end(text) for text in server.asked[len(asked_first) :]]
+
+    statuses = [line["status"] for line in first.samples(PROACTIVE)]
+    assert statuses.count("failed") == 1
+    assert asked_first[0] == asked_again[0] == TIMES[0]
+    assert asked_again == sorted(asked_again)
+    facts = again.manifest["tasks"][PROACTIVE]
+    assert facts["failed"] == {}
+    assert facts["answered"] == len(asked_again)
+    times = read_times(again.folder)[PROACTIVE]
+    assert {time.paced.attempt for time in times if time.paced is not None} == {2}
+    assert not list(tmp_path.rglob("*_unfinished"))
