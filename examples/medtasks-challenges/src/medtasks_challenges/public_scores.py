@@ -103,7 +103,8 @@ def score_lines(scores: Mapping[str, PublicScore], digits: int) -> list[str]:
     """
     lines = [_score_line(metric, score, digits) for metric, score in scores.items()]
     lines.append("rouge: means; evaluate's medians of random resamples differ in the last digits")
-    if UNSPLIT in scores["meteor"].signature.split("|"):
+    meteor = scores["meteor"]
+    if meteor.value is not None and UNSPLIT in meteor.signature.split("|"):
         lines.append(
             "meteor: texts are not split into sentences, as evaluate splits them, because NLTK's "
             "punkt_tab is not installed; `medtasks fetch punkt` gets it"
