@@ -128,6 +128,9 @@ def _described_run(source: MethodsSource, run: BoardRun) -> Sentence:
     for key, value in run.model_facts.items():
         if key not in ("name", "model"):
             facts.append(f"{key} {value}")
+    trained_on = run.trained_on.get(source.benchmark.name)
+    if trained_on is not None:
+        facts.append(trained_on)
     lead = f"{shown_name(source.board, run.model)}: {', '.join(facts)}; run "
     return (lead, Code(run.key), f" of {run.created[:10]}.")
 

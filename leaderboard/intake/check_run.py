@@ -14,6 +14,7 @@ from medtasks.runs.manifest import TaskFacts
 from medtasks.runs.protocol import filter_versions
 from medtasks.runs.run_signatures import changed_options
 from medtasks.runs.samples import lacks_texts
+from medtasks.runs.training_record import FACT
 from medtasks.scoring.local_documents import is_miniature
 from medtasks.scoring.scores import COVERAGE
 from medtasks.validate.leaks import leaks
@@ -36,6 +37,7 @@ def check_run(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
         yield problem("LB207", name, "no installed package has this task")
     yield from _unasked_parts(run)
     yield from _data_coverage(run)
+    yield from _recorded_training(run)
     for name in run.tasks:
         yield from _changed_protocol(run, name)
         yield from _unshareable_rows(run, name)
@@ -120,6 +122,13 @@ def _stripped_tasks(run: Submission) -> Iterator[SubmissionFinding]:
             severity="note",
             fix="nothing to fix, but its statistics cannot be checked",
         )
+
+
+def _recorded_training(run: Submission) -> Iterator[SubmissionFinding]:
+    """Benchmarks of the run whose scores the model was trained with, as its checkpoint records."""
+    for benchmark, sentence in run.scored.public.trained_on.items():
+        if benchmark in run.manifest.data:
+            yield run.problem("LB216", benchmark, sentence, f"model.{FACT}")
 
 
 def _data_coverage(run: Submission) -> Iterator[SubmissionFinding]:

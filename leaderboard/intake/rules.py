@@ -176,6 +176,13 @@ _RULES = (
         expected="equal documents under one fingerprint",
     ),
     Rule(
+        "LB216",
+        "warning",
+        "model trained with a score of the benchmark",
+        fix="nothing to fix; the model is marked",
+        expected="other training data and rewards",
+    ),
+    Rule(
         "LB301",
         "error",
         "key or token",

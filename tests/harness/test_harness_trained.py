@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from foreign_backend import Backend
 
 import medtasks
-from medtasks.harness.model_facts import fingerprint_of, training_facts
+from medtasks.harness.model_facts import described, fingerprint_of, training_facts
 from medtasks.runs.training_record import FACT, FILE, read_training_record
 
 TINY = Path(medtasks.__file__).parents[1] / "adapters" / "tiny_vlm"
@@ -38,6 +39,13 @@ def test_records_of_checkpoint_and_adapter_are_one(tmp_path: Path) -> None:
     (use,) = facts[FACT]["rewards"]
     assert use["questions"] == ["icr-33", "icr-34"]
     assert training_facts(str(tmp_path), "owner/name", None) == {}
+
+
+def test_other_back_ends_state_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    recorded(tmp_path, TASK, "icr-33")
+    facts = described(Backend(lambda _: "A"), f"pretrained={tmp_path}")
+    assert facts[FACT]["rewards"][0]["questions"] == ["icr-33"]
 
 
 @pytest.mark.slow  # runs a model

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
+from medtasks.leaderboard.intake.check import check_results
 from medtasks.leaderboard.publish import write_site
 
 import medtasks
@@ -61,6 +62,7 @@ def test_tables_and_exports_state_it(board: medtasks.ExportableBoard) -> None:
     assert note in page.tables[0].note
     assert note.replace("_", r"\_") in board.latex("mi_cxr")
     assert note in board._repr_markdown_().replace("\\", "")
+    assert SENTENCE in board.methods("mi_cxr").replace("\\", "")
     lines = csv.DictReader(io.StringIO(as_csv(board, page)))
     trained = {line["name"]: line["trained"] for line in lines if not line["published"]}
     assert trained == {NAME: "yes", MODELS[0].name: "unknown"}
@@ -81,6 +83,14 @@ def test_the_record_changes_neither_the_model_nor_a_later_mark(tmp_path: Path) -
     edit_json(without / "manifest.json", lambda it: it.update(created="2026-11-02T00:00:00+00:00"))
     (model,) = medtasks.board([trained, without]).models.values()
     assert (model.trained["mi_cxr"], model.trained_on["mi_cxr"]) == ("yes", SENTENCE)
+
+
+def test_the_check_of_a_submission_reports_it(tmp_path: Path) -> None:
+    folder = trained_run(tmp_path, reward_use(), reward_use(task="pond_vqa", benchmark="pond"))
+    report = check_results([folder], environment={}, rescore=False)
+    (finding,) = [finding for finding in report.findings if finding.code == "LB216"]
+    assert (finding.severity, finding.where) == ("warning", "mi_cxr")
+    assert SENTENCE in finding.message
 
 
 @pytest.mark.parametrize(
