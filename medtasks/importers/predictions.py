@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from medtasks.catalog.records import Where, is_text, text_field, wrong
+from medtasks.core.text import first_names
 from medtasks.runs.replies import Reply
 
 Row: TypeAlias = Mapping[str, Any]
@@ -111,6 +112,9 @@ def _reason(finish: str | None) -> str:
 
 # --- fields of rows ---
 
+_IDS = frozenset(("sample_id", "img_id"))
+"""Keys whose texts may consist of digits."""
+
 
 def is_null(value: object) -> bool:
     """Whether ``value`` is None, or the NaN that data frames and some JSON have in its place."""
@@ -155,14 +159,26 @@ def finish_in(row: Row, where: Where, field: str = "finish_reason") -> str | Non
 def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str, str]:
     """The stripped texts of the ``columns``, which maps keys to the names of columns.
 
-    Cells that are missing, null or empty are left out.
+    Cells that are missing, null or empty are left out. An id may be a whole number: data frames
+    read ids of digits as numbers, as floating-point ones if some are missing.
     """
     texts = {}
     for key, column in columns.items():
         value = row.get(column)
-        if not is_null(value) and value != "":
+        if is_null(value) or value == "":
+            continue
+        if key in _IDS and _is_whole_number(value):
+            texts[key] = str(int(value))
+        else:
             texts[key] = text_field(row, column, where).strip()
     return texts
+
+
+def _is_whole_number(value: object) -> TypeGuard[int | float]:
+    """Whether ``value`` is a number without decimals, and no truth value."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def identifying_texts(row: Row, **fields: str) -> dict[str, str]:
@@ -180,5 +196,6 @@ def identifying_texts(row: Row, **fields: str) -> dict[str, str]:
 
 
 def names_in(row: Row) -> str:
-    """The first twelve names of the row's fields, quoted, for messages."""
-    return ", ".join(repr(name[:40]) for name in sorted(map(str, row))[:12]) or "no fields"
+    """The first twelve names of the row's fields, quoted, and how many more there are."""
+    quoted = [repr(name[:40]) for name in sorted(map(str, row))]
+    return first_names(quoted, 12) or "no fields"

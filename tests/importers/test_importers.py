@@ -321,7 +321,7 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
             "`sample_id` is null, expected a sample id, or both",
         ),
         ("jsonl", {"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
-        ("jsonl", {"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
+        ("jsonl", {"sample_id": 7.5, "response": "x"}, "`sample_id` is 7.5"),
         ("jsonl", {"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
         (
             "jsonl",

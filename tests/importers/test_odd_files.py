@@ -293,6 +293,26 @@ def test_errors_below_a_line_with_the_separator_name_the_right_line(tmp_path: Pa
         read(tmp_path / "p.csv")
 
 
+def test_columns_that_a_message_leaves_out_are_counted(tmp_path: Path) -> None:
+    header = ",".join(f"column_{number:02}" for number in range(20))
+    (tmp_path / "p.csv").write_text(f"{header}\n{'1,' * 19}1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="'column_11' and 8 more; give"):
+        read(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("number", [7, 7.0], ids=["whole", "of-a-data-frame"])
+def test_a_number_is_an_id(number: float, tmp_path: Path) -> None:
+    [prediction] = read(lines(tmp_path / "p.jsonl", [{"sample_id": number, "response": "B"}]))
+    assert prediction.keys == {"sample_id": "7"}
+
+
+@pytest.mark.parametrize("value", [True, 7.5, ["icr-33"]])
+def test_another_value_is_no_id(value: object, tmp_path: Path) -> None:
+    path = lines(tmp_path / "p.jsonl", [{"sample_id": value, "response": "B"}])
+    with pytest.raises(DataError, match=r"field `sample_id` is .*, expected a non-empty string"):
+        read(path)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
 def test_a_file_whose_mark_names_its_encoding_is_read(encoding: str, tmp_path: Path) -> None:
     mark = "\ufeff" if encoding.endswith(("le", "be")) else ""
