@@ -17,21 +17,17 @@ from typing import Any, TypeAlias
 from medtasks.core.errors import DataError
 from medtasks.data.csv_rows import read_csv_rows
 from medtasks.data.json_rows import read_json_rows
+from medtasks.data.lost_text import LostText, text_or_lost
 from medtasks.data.parquet import read_parquet
 from medtasks.data.sources import SourceRow
 from medtasks.data.table_formats import TableFormat, format_of_table
-from medtasks.data.workbooks import LostText, read_workbook, sheet_names
+from medtasks.data.workbooks import read_workbook, sheet_names
 
 Cell: TypeAlias = str | bytes | tuple[bytes, ...] | LostText
 """A text (empty without a value), the file of a picture, those of several pictures, or what a
 spreadsheet has in place of a text. Lists and objects in JSON and Parquet are texts of JSON, as in
 CSV.
 """
-
-_SPREADSHEET_ERRORS = frozenset(
-    ("#CALC!", "#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#SPILL!", "#VALUE!")
-)
-"""What spreadsheet programs write into a CSV file for a cell whose formula failed."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ def _cell(value: Any, files: dict[bytes, bytes]) -> Cell:
     ``files`` has the pictures of earlier rows: equal ones are kept in memory once.
     """
     if isinstance(value, str):
-        return LostText(f"the error {value}") if value in _SPREADSHEET_ERRORS else value
+        return text_or_lost(value)
     if isinstance(value, LostText):
         return value
     if isinstance(value, bytes):

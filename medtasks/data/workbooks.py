@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,6 +24,7 @@ from medtasks.core.errors import DataError, first_line
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.archives import member_blocks, open_archive
 from medtasks.data.csv_rows import require_distinct, with_all_named
+from medtasks.data.lost_text import LostText
 from medtasks.data.sources import SourceRow
 
 if TYPE_CHECKING:
@@ -39,16 +39,6 @@ _UNNAMED_COLUMNS = 20
 """Columns to the right of the header whose cells are read: one may be a column without a name."""
 
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
-
-
-@dataclass(frozen=True)
-class LostText:
-    """A cell whose text is not in the file any more, with what is there instead."""
-
-    found: str
-
-    def __repr__(self) -> str:
-        return self.found
 
 
 _Texts: TypeAlias = dict[str, str | LostText]
@@ -68,9 +58,9 @@ def read_workbook(path: Path, *, as_displayed: bool = False) -> list[SourceRow]:
     """The rows of the first sheet that are not blank: texts, or :class:`LostText`, by the names in
     its first row. An empty cell is an empty text.
 
-    By default, a formula is the text that a program wrote. With ``as_displayed``, it is its result,
-    numbers are as a spreadsheet program displays them, and each of several merged cells has their
-    text.
+    By default, a formula is the text that a program wrote, and of several merged cells, all but the
+    first have lost their texts. With ``as_displayed``, a formula is its result, numbers are as a
+    spreadsheet program displays them, and each of several merged cells has their text.
 
     Raises:
         DataError: the file is damaged or too large, or has no such row.
@@ -90,11 +80,11 @@ def read_workbook(path: Path, *, as_displayed: bool = False) -> list[SourceRow]:
                 rows[number][name] = text_of(cell)
                 if cell.data_type == "f":
                     formulas.add((number, name))
-        merged = _merged_ranges(sheet) if as_displayed else []
+        merged = _merged_ranges(sheet)
     if formulas:
         _replace_formulas(path, names, rows, formulas, as_displayed=as_displayed)
     for cells_range in merged:
-        _fill_range(cells_range, names, rows)
+        _fill_range(cells_range, names, rows, as_displayed=as_displayed)
     if not rows:
         problem = "its first sheet has no row below the header; write or fetch it again."
         raise DataError(f"{path}: {problem}")
@@ -149,16 +139,23 @@ def _merged_ranges(sheet: Any) -> list[CellRange]:
         ]
 
 
-def _fill_range(cells_range: CellRange, names: Sequence[str], rows: Mapping[int, _Texts]) -> None:
-    """Write the text of a range's first cell into the other cells of the range."""
-    first_column = cells_range.min_col - 1
-    if cells_range.min_row not in rows or first_column >= len(names):
+def _fill_range(
+    cells_range: CellRange, names: Sequence[str], rows: Mapping[int, _Texts], *, as_displayed: bool
+) -> None:
+    """Fill the cells of a range after its first one, which are empty in the file: with the text
+    of the first one if they are filled ``as_displayed``, otherwise with a `LostText`.
+    """
+    first_row, first_column = cells_range.min_row, cells_range.min_col - 1
+    if first_row not in rows or first_column >= len(names):
         return
-    text = rows[cells_range.min_row].get(names[first_column], "")
-    for number in range(cells_range.min_row, cells_range.max_row + 1):
-        for name in names[first_column : cells_range.max_col]:
-            if name and number in rows:
-                rows[number][name] = text
+    text: str | LostText = LostText(f"one of the merged cells {cells_range.coord}")
+    if as_displayed:
+        text = rows[first_row].get(names[first_column], "")
+    for number in range(first_row, cells_range.max_row + 1):
+        for column in range(first_column, min(cells_range.max_col, len(names))):
+            is_first = (number, column) == (first_row, first_column)
+            if names[column] and number in rows and not is_first:
+                rows[number][names[column]] = text
 
 
 def _check_size(path: Path) -> None:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, value_or_null, wrong
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import expects, suggestion
+from medtasks.data.lost_text import LostText
 from medtasks.data.sources import SourceRow
-from medtasks.data.workbooks import LostText
 from medtasks.importers.predictions import (
     Prediction,
     Row,
@@ -71,6 +71,7 @@ def _of_row(
     verdict = row.get("eval_json")
     if verdict is not None and not isinstance(verdict, dict):
         raise wrong(where, "eval_json", verdict, "a judge's verdict as an object")
+    _require_text_kept(row, response, where)
     text = one_response(where, response, row[response])
     return prediction(where, keys, text, finish_in(row, where), verdict=verdict)
 
@@ -90,12 +91,24 @@ def _missing(
 ) -> DataError:
     """The error that a row lacks one of our columns; ``instead`` says which others would do."""
     free = [name for name in map(str, row) if name not in names.values()]
-    example = free[0] if len(free) == 1 and free[0].isidentifier() else "NAME"
+    same = [name for name in free if name.casefold() == names[column].casefold()]
+    candidates = same or free
+    is_clear = len(candidates) == 1 and candidates[0].isidentifier()
+    example = candidates[0] if is_clear else "NAME"
     return DataError(
         f"{where}: field `{names[column]}` is missing, expected it{instead} among "
         f"{names_in(row)}; give the file's own name with --column {column}={example} "
         f"(in Python: columns={{{column!r}: {example!r}}})."
     )
+
+
+def _require_text_kept(row: Row, field: str, where: Where) -> None:
+    """Refuse a response that a spreadsheet program has replaced."""
+    if isinstance(row[field], LostText):
+        raise DataError(
+            f"{where}: field `{field}` is {row[field]}, expected a text; a spreadsheet program "
+            "has replaced the text, so write the predictions again, as .tsv or JSONL."
+        )
 
 
 # --- ms-swift ---
@@ -194,13 +207,12 @@ def vlmevalkit_prediction(row: Row, where: Where) -> Prediction:
     sample better, if the dataset has such a column.
     """
     if "prediction" not in row:
-        raise wrong(where, "prediction", None, f"it among {names_in(row)}")
-    response = row["prediction"]
-    if isinstance(response, LostText):
         raise DataError(
-            f"{where}: field `prediction` is {response}, expected a text; a spreadsheet program "
-            "has replaced the text, so write the predictions again, as .tsv or JSONL."
+            f"{where}: field `prediction` is missing, expected it among {names_in(row)}; call the "
+            "column of responses `prediction` in the first row."
         )
+    _require_text_kept(row, "prediction", where)
+    response = row["prediction"]
     keys = identifying_texts(row, id="index", target="answer")
     image = row.get("image_path")
     if is_text(image) and image.strip() and not image.startswith("["):

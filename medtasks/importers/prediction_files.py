@@ -13,6 +13,7 @@ from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
 from medtasks.data.csv_rows import read_csv_rows, separator_of
 from medtasks.data.json_rows import read_json_rows
+from medtasks.data.lost_text import LostText, text_or_lost
 from medtasks.data.parquet import read_parquet
 from medtasks.data.sources import (
     ZIP_MARK,
@@ -81,13 +82,16 @@ def _csv_rows(path: Path, response_column: str) -> Iterator[SourceRow]:
     """The rows of a CSV file, in which cells of white space alone are empty.
 
     An empty cell means that a key, such as the sample's id, is unknown. The column of responses is
-    left as it is: white space may be all that the model wrote.
+    left as it is, because white space may be all that the model wrote; but an error value of a
+    spreadsheet program is a `LostText`.
     """
     for where, row in read_csv_rows(path):
-        cells = dict(row)
+        cells: dict[str, str | LostText] = {}
         for name, cell in row.items():
-            if name != response_column and not cell.strip():
-                cells[name] = ""
+            if name == response_column:
+                cells[name] = text_or_lost(cell)
+            else:
+                cells[name] = cell if cell.strip() else ""
         yield SourceRow(where, cells)
 
 
@@ -116,7 +120,7 @@ def _read_lmms_eval(path: Path) -> Iterator[Prediction]:
 def _read_vlmevalkit(path: Path) -> Iterator[Prediction]:
     """The predictions in VLMEvalKit's ``.xlsx``, ``.tsv`` or ``.csv`` file."""
     if first_bytes(path) != ZIP_MARK:
-        for where, row in read_csv_rows(path):
+        for where, row in _csv_rows(path, "prediction"):
             yield vlmevalkit_prediction(row, where)
         return
     for where, row in read_workbook(path):

@@ -293,6 +293,24 @@ def test_errors_below_a_line_with_the_separator_name_the_right_line(tmp_path: Pa
         read(tmp_path / "p.csv")
 
 
+@pytest.mark.parametrize("header", ["sample_id,response", "index\tsample_id\tprediction"])
+def test_an_error_value_of_a_spreadsheet_refuses_a_text_file(header: str, tmp_path: Path) -> None:
+    cells = {"sample_id": "icr-33", "index": "0", "response": "#NAME?", "prediction": "#NAME?"}
+    separator = "\t" if "\t" in header else ","
+    row = separator.join(cells[name] for name in header.split(separator))
+    (tmp_path / "p.csv").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"p\.csv, line 2: field `(response|prediction)` is the error #NAME\?, "
+    ):
+        read(tmp_path / "p.csv")
+
+
+def test_a_column_in_other_case_is_suggested(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("sample_id,Response,score\nicr-33,B,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="with --column response=Response "):
+        read(tmp_path / "p.csv")
+
+
 def test_columns_that_a_message_leaves_out_are_counted(tmp_path: Path) -> None:
     header = ",".join(f"column_{number:02}" for number in range(20))
     (tmp_path / "p.csv").write_text(f"{header}\n{'1,' * 19}1\n", encoding="utf-8")

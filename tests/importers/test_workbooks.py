@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 from written_workbooks import formula, text, write_sheet, write_workbook
 
 from medtasks.benchmarks.documents import task_documents
@@ -131,6 +131,26 @@ def test_a_date_in_another_column_does_not_matter(tmp_path: Path) -> None:
     book.active.append([0, "Why?", "A", datetime(2026, 11, 20)])
     book.save(tmp_path / "p.xlsx")
     assert responses(tmp_path / "p.xlsx") == ["A"]
+
+
+def test_a_response_in_merged_cells_refuses_the_file(tmp_path: Path) -> None:
+    path = written_by_openpyxl(tmp_path, ["A", "B", "C"])
+    book = load_workbook(path)
+    book.active.merge_cells("C3:C4")
+    book.save(path)
+    with pytest.raises(
+        DataError, match=r"row 4: field `prediction` is one of the merged cells C3:C4, expected"
+    ):
+        responses(path)
+
+
+def test_a_workbook_without_the_column_of_responses_says_how_to_call_it(tmp_path: Path) -> None:
+    path = write_workbook(tmp_path / "p.xlsx", [[text("response")], [text("A")]])
+    with pytest.raises(
+        DataError,
+        match=r"among 'response'; call the column of responses `prediction` in the first row\.",
+    ):
+        responses(path)
 
 
 # --- cells that are full ---
