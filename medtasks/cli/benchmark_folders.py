@@ -24,6 +24,7 @@ from medtasks.cli.help import PlainCommand
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
 from medtasks.core.progress_bars import progress
+from medtasks.core.schema import shown
 from medtasks.data.preparation_report import preparation_lines
 from medtasks.data.prepared import Prepared
 
@@ -56,6 +57,7 @@ def add_benchmark_folder(path: Path) -> None:
     _use(folder)
     write(*preparation_lines(_prepared(folder)))
     _check_prompts(folder)
+    _check_labels(folder)
     add_folder(folder.name, folder.path)
     names = ",".join(task_names(folder.file))
     write(
@@ -82,6 +84,25 @@ def taken_by_harness(file: BenchmarkFile) -> list[str]:
     from medtasks.harness.task_names import harness_names
 
     return sorted(harness_names().intersection(task_names(file)))
+
+
+def refuse_names_of_packages(file: BenchmarkFile) -> None:
+    """Refuse a benchmark whose tasks have names of tasks of packages, or of folders in use.
+
+    Raises:
+        UsageError: there is such a task.
+    """
+    with without_warnings():
+        packages = task_packages()
+    owners: dict[str, str] = {}
+    for package in packages:
+        owners |= dict.fromkeys((path.stem for path in package.task_files()), package.known_as)
+    for name in task_names(file):
+        if name in owners:
+            raise UsageError(
+                f"{file.name}: its task {name} is already defined by {owners[name]}; give another "
+                "name."
+            )
 
 
 def _use(folder: BenchmarkFolder) -> None:
@@ -130,7 +151,10 @@ def _prepared(folder: BenchmarkFolder) -> Prepared:
         if not failed(findings):
             raise
         table(COLUMNS, as_rows(findings))
-        write(f"{folder.name} was not added: {summary(findings)}")
+        write(
+            f"{folder.name} was not added: {summary(findings)}",
+            f"correct them, and run: medtasks add {folder.path}",
+        )
         raise typer.Exit(1) from None
 
 
@@ -141,6 +165,22 @@ def _check_prompts(folder: BenchmarkFolder) -> None:
     document = task_documents(folder.name, media=False)[0]
     for template in folder.templates:
         prompt_text(document, template)
+
+
+def _check_labels(folder: BenchmarkFolder) -> None:
+    """Refuse labels that are not read as themselves when a model gives them as its answer."""
+    from medtasks.answers.closed_answer import closed_answer
+    from medtasks.benchmarks.documents import task_documents
+
+    labels = task_documents(folder.name, media=False)[0].get("options", [])
+    for label in labels:
+        answer = closed_answer(label, labels)
+        if answer != label:
+            raise DataError(
+                f"{folder.data.name}: the answer {shown(label)} is read as {shown(answer)} when a "
+                f"model gives it, expected {shown(label)}; write it in other words in the rows, "
+                f"and run: medtasks add {folder.path}"
+            )
 
 
 @app.command("remove", cls=PlainCommand)

@@ -180,6 +180,15 @@ def _stated_letter(answer: str, choices: Mapping[str, str]) -> str:
     return ""
 
 
+def folded_label(text: str) -> str:
+    """What two spellings of one label have in common: their text without case and full stop.
+
+    >>> folded_label("Ja."), folded_label("ja")
+    ('ja', 'ja')
+    """
+    return text.strip().casefold().removesuffix(".").rstrip()
+
+
 def gold_label(answer: str, labels: Sequence[str]) -> str:
     """The label that a gold answer is, apart from case and a full stop; empty if it is none.
 
@@ -187,6 +196,6 @@ def gold_label(answer: str, labels: Sequence[str]) -> str:
     'yes'
     """
     for label in labels:
-        if answer.casefold() in (label.casefold(), f"{label.casefold()}."):
+        if folded_label(answer) == folded_label(label):
             return label
     return ""

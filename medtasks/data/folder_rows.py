@@ -21,6 +21,7 @@ from medtasks.core.schema import Keys, field_name, shown, suggestion
 from medtasks.core.text import first_names
 from medtasks.data.folder_cells import (
     EXPECTED_ANSWERS,
+    folded_label,
     gold_label,
     gold_letter,
     listed_options,
@@ -285,10 +286,10 @@ def _add_labels(folder: BenchmarkFolder, reading: FolderReading) -> None:
 
 
 def _distinct_answers(records: Sequence[FolderRecord]) -> tuple[str, ...]:
-    """The gold answers, sorted; of those that differ only in case, the first."""
+    """The gold answers, sorted; of those that differ only in case or a full stop, the first."""
     answers: dict[str, str] = {}
     for record in records:
-        answers.setdefault(record.answer.casefold(), record.answer)
+        answers.setdefault(folded_label(record.answer), record.answer)
     return tuple(sorted(answers.values()))
 
 

@@ -140,6 +140,13 @@ def test_the_name_of_a_task_of_the_harness_is_refused(medtasks: Any, table: Path
     assert not (table.parent / "mme").exists()
 
 
+def test_the_name_of_a_task_of_a_package_is_refused(medtasks: Any, table: Path) -> None:
+    done = medtasks("new", "mi_cxr_icr", "--from", "rows.csv")
+    assert done.returncode == 2
+    assert "mi_cxr_icr: its task mi_cxr_icr is already defined by medtasks; give" in done.stderr
+    assert not (table.parent / "mi_cxr_icr").exists()
+
+
 def test_rows_and_pictures_may_stay_where_they_are(medtasks: Any, table: Path) -> None:
     arguments = (
         "--no-copy",

@@ -190,6 +190,23 @@ def test_faulty_rows_are_listed_and_nothing_is_added(medtasks: Any, tmp_path: Pa
     assert "f/rows.csv:4" in done.stdout
     assert "f/rows.csv:6" in done.stdout
     assert "my_vqa was not added: 2 errors" in done.stdout
+    assert done.stdout.endswith("correct them, and run: medtasks add f\n")
+    assert not (tmp_path / "config/medtasks/benchmarks.json").exists()
+
+
+def test_a_label_that_is_read_as_another_is_refused(medtasks: Any, tmp_path: Path) -> None:
+    yaml = OPTIONS_YAML.replace("answers: options", "answers: closed")
+    yaml = "".join(line for line in yaml.splitlines(True) if "options:" not in line)
+    builder = FolderBuilder(tmp_path / "f", yaml, "{{ question }}")
+    for row in range(6):
+        builder.set(row, "answer", ["T2", "T2*"][row % 2])
+    builder.write()
+    done = medtasks("add", "f")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "medtasks: rows.csv: the answer 'T2*' is read as 'T2' when a model gives it, expected "
+        "'T2*'; write it in other words in the rows, and run: medtasks add f\n"
+    )
     assert not (tmp_path / "config/medtasks/benchmarks.json").exists()
 
 

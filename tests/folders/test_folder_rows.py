@@ -190,6 +190,13 @@ def test_labels_are_the_gold_answers_unless_they_are_listed(tmp_path: Path) -> N
     )
 
 
+def test_a_full_stop_makes_no_other_label(tmp_path: Path) -> None:
+    answers = ["ja", "Nein.", "Ja.", "nein"]
+    reading = reading_of(labelled(answers, LABEL_YAML, tmp_path / "f").write())
+    assert reading.records[0].labels == ("Nein.", "ja")
+    assert [record.answer for record in reading.records] == ["ja", "Nein.", "ja", "Nein."]
+
+
 def test_answers_of_yes_no_questions(tmp_path: Path) -> None:
     yaml = LABEL_YAML.replace("closed", "yes/no")
     reading = reading_of(labelled(["Yes", "no."], yaml, tmp_path / "a").write())

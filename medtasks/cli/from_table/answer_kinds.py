@@ -10,7 +10,7 @@ from medtasks.cli.from_table.columns import TableColumn, TableColumns
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
-from medtasks.data.folder_cells import CellError, cell_text, gold_label, gold_letter
+from medtasks.data.folder_cells import CellError, cell_text, folded_label, gold_label, gold_letter
 
 FORMS: Mapping[AnswerForm, str] = {
     "letter": "the letters of options",
@@ -130,13 +130,15 @@ def guess_kind(answer: TableColumn) -> AnswerGuess:
         raise _without_text(answer)
     if all(gold_label(text, YES_NO) for text in answer.counts):
         return AnswerGuess("yes/no", "every answer is yes or no")
-    labels = {text.casefold() for text in answer.counts}
+    labels: dict[str, str] = {}
+    for text in answer.counts:
+        labels.setdefault(folded_label(text), text)
     rows = sum(answer.counts.values())
     longest = max(map(len, answer.counts))
     if len(labels) == 1 or longest > _LONGEST_LABEL or 2 * len(labels) > rows:
         return AnswerGuess("open", f"{counted(len(labels), 'different text')} in {rows:,} rows")
     if len(labels) <= _MOST_LABELS and 3 * len(labels) <= rows:
-        return AnswerGuess("closed", f"{len(labels)} labels: {first_names(answer.counts, 4)}")
+        return AnswerGuess("closed", f"{len(labels)} labels: {first_names(labels.values(), 4)}")
     if len(labels) > _MOST_LABELS and 10 * len(labels) > rows:
         return AnswerGuess("open", f"{len(labels):,} different texts in {rows:,} rows")
     message = (

@@ -14,7 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from medtasks.catalog.benchmark_file import BenchmarkFile, BenchmarkName
 from medtasks.catalog.benchmark_folder import BenchmarkFolder
 from medtasks.catalog.folders_in_use import refuse_other_folder
-from medtasks.cli.benchmark_folders import add_benchmark_folder, taken_by_harness
+from medtasks.cli.benchmark_folders import (
+    add_benchmark_folder,
+    refuse_names_of_packages,
+    taken_by_harness,
+)
 from medtasks.cli.console import fail, write
 from medtasks.cli.from_table.columns import TableColumn, TableColumns
 from medtasks.cli.from_table.folder_files import (
@@ -80,7 +84,8 @@ def new_folder(request: Request, ask: Ask | None) -> None:
 
     Raises:
         UsageError: a choice is open, or an option is wrong.
-        DataError: the table cannot be read, or rows are faulty; nothing is written then.
+        DataError: the table cannot be read, or rows are faulty; nothing is written then. Pictures
+            that are not copied are only decoded when the folder is added.
     """
     _require_name(request.name)
     require_absent(request.target)
@@ -163,6 +168,7 @@ def _require_free_names(folder: BenchmarkFolder) -> None:
         raise UsageError(
             f"{folder.name}: lmms-eval has a task {taken[0]} already; give another name."
         )
+    refuse_names_of_packages(folder.file)
 
 
 # --- encodings ---
