@@ -136,4 +136,4 @@ def _reasons_against(headline: Headline, groups: ComparabilityGroups) -> Iterato
 def no_score(notes: Iterable[str]) -> UsageError:
     """The error that no score may be published, for these reasons."""
     reasons = first_names(notes, 3, "; ") or "the runs have no headline score"
-    return UsageError(f"no score may be published: {reasons}.")
+    return UsageError(f"no score may be published: {reasons.rstrip('.')}.")

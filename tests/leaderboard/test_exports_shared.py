@@ -27,6 +27,7 @@ from local_server import Answer, LocalServer
 from made_release import on_release, write_release
 from medtasks.leaderboard.exports.hub import push
 from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
+from medtasks.leaderboard.exports.publishable import no_score
 from typer.testing import CliRunner
 
 from medtasks.benchmarks import layouts
@@ -106,6 +107,10 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     refused = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml").exception
     assert isinstance(refused, UsageError)
     assert "mi_cxr: its source is not a dataset on the hub" in str(refused)
+
+
+def test_reasons_that_are_sentences_end_with_one_full_stop() -> None:
+    assert str(no_score(["first", "second."])) == "no score may be published: first; second."
 
 
 @pytest.mark.slow
