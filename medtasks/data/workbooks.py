@@ -245,8 +245,8 @@ def _text(cell: Any) -> str | LostText:
     return _unescaped(str(value))
 
 
-_ZEROS = re.compile(r"0+(?:\.(?P<decimals>0+))?")
-"""A number format that states how many digits are displayed at least, such as 0000 or 0.00."""
+_ZEROS = re.compile(r"0+(?:\.(?P<decimals>0+))?(?P<percent>%)?")
+"""A number format that states how many digits are displayed at least, such as 0000, 0.00 or 0%."""
 
 
 def _displayed_text(cell: Any) -> str | LostText:
@@ -265,16 +265,19 @@ def _displayed_text(cell: Any) -> str | LostText:
 
 
 def _displayed_number(value: int | float, number_format: str) -> str:
-    """A number without the decimals of a whole one, or in a format of zeros.
+    """A number without the decimals of a whole one, or in a format of zeros, also of percentages.
 
     >>> (_displayed_number(7.0, "General"),
     ...  _displayed_number(7, "0000"),
-    ...  _displayed_number(1.5, "0.00"))
-    ('7', '0007', '1.50')
+    ...  _displayed_number(1.5, "0.00"),
+    ...  _displayed_number(0.25, "0%"))
+    ('7', '0007', '1.50', '25%')
     """
     zeros = _ZEROS.fullmatch(number_format or "")
     if zeros is not None:
         decimals = len(zeros["decimals"] or "")
+        if zeros["percent"]:
+            return f"{value:.{decimals}%}"
         return f"{value:0{len(zeros[0])}.{decimals}f}"
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value) if is_whole else value)

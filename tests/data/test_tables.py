@@ -201,12 +201,19 @@ def test_a_workbook_is_read_as_it_is_displayed(tmp_path: Path) -> None:
     sheet.append(["patient", "index", "answer", "right"])
     sheet.append(["p1", 7, 1.0, True])
     sheet.append([None, 12, 0.5, False])
+    sheet.append(["p2", 0.25, 0.125, True])
     sheet["B2"].number_format = "0000"
     sheet["C3"].number_format = "0.00"
+    sheet["B4"].number_format = "0%"
+    sheet["C4"].number_format = "0.00%"
     sheet.merge_cells("A2:A3")
     book.save(tmp_path / "rows.xlsx")
     table = read_table_file(tmp_path / "rows.xlsx")
-    assert columns_of(table) == [["p1", "0007", "1", "TRUE"], ["p1", "12", "0.50", "FALSE"]]
+    assert columns_of(table) == [
+        ["p1", "0007", "1", "TRUE"],
+        ["p1", "12", "0.50", "FALSE"],
+        ["p2", "25%", "12.50%", "TRUE"],
+    ]
 
 
 def test_sheets_that_are_not_read_are_named(tmp_path: Path) -> None:
