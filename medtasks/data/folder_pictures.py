@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -22,6 +23,8 @@ from medtasks.data.sources import SourceRow
 
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,(?P<data>.*)", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]{64,}={0,2}\s*")
+_BETWEEN_PATHS = re.compile(r"[;|,]")
+"""What people write between the paths of several pictures, which is no list."""
 _SHORTEST_DATA = 64
 """Characters of base64 that are no path; VLMEvalKit reads shorter cells as the id of a row."""
 
@@ -139,15 +142,23 @@ class FolderPictures:
         if not path.is_relative_to(self._images):
             raise CellError(
                 f"is {shown(text)}, which is outside of {self._images}",
-                "set `images` in benchmark.yaml to a directory above all pictures",
+                "set `images` in benchmark.yaml (--images of `medtasks new`) to a directory above "
+                "all pictures",
             )
         if not is_present:
-            near = _near_name(path, self._images)
-            raise CellError(
-                f"is {shown(text)}, which is not a file below {self._images}{near}",
-                "correct the path, or the directory of the pictures (`images`)",
-            )
+            raise self._absent(text, path)
         return path
+
+    def _absent(self, text: str, path: Path) -> CellError:
+        """The error that a cell names no file at ``path``."""
+        message = f"is {shown(text)}, which is not a file below {self._images}"
+        paths = [part.strip() for part in _BETWEEN_PATHS.split(text)]
+        if len(paths) > 1 and (self._images / paths[0]).is_file():
+            return CellError(message, f"write several pictures as a list: {json.dumps(paths)}")
+        return CellError(
+            f"{message}{_near_name(path, self._images)}",
+            "correct the path, or the directory of the pictures (`images`)",
+        )
 
 
 def _items(value: Any) -> Iterable[Any]:

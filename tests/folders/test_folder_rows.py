@@ -54,6 +54,13 @@ def test_rows_become_records(tmp_path: Path) -> None:
         ("image", "images/3.PNG", "MT402", "(did you mean '3.png'?)"),
         ("image", "images/99.png", "MT402", "which is not a file below"),
         ("image", "../x.png", "MT402", "which is outside of"),
+        ("image", "../x.png", "MT402", "`images` in benchmark.yaml (--images of `medtasks new`)"),
+        (
+            "image",
+            "images/3.png;images/4.png",
+            "MT402",
+            'write several pictures as a list: ["images/3.png", "images/4.png"].',
+        ),
         ("image", "7.png", "MT402", "(did you mean 'images/7.png'?)"),
     ],
 )
