@@ -14,6 +14,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run
 from medtasks.runs.samples import Sample
+from medtasks.runs.times import FoundTimes
 from medtasks.scoring.answer_confidence import kept_confidences
 from medtasks.scoring.run_folder import as_data_error, read_run, write_run
 from medtasks.scoring.run_record import RunRecord
@@ -34,7 +35,8 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     are removed, and clusters (patients) get new numbers over all such tasks of the run, so only
     stripped runs of the same tasks are comparable. The scores do not change, but can no longer be
     recomputed from responses. If a score over several samples needs the answers, those among the
-    document's ``guesses`` are kept, which are single words. A task or group whose scores would
+    document's ``guesses`` are kept, which are single words. The seconds of requests are kept, which
+    have no texts. A task or group whose scores would
     change even so is left out; ``report`` is called with a sentence on each.
 
     Raises:
@@ -55,7 +57,10 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
             )
         for reason in stripped.left_out:
             report(f"left out: {reason}")
-        return write_run(out, stripped.record)
+        stored = FoundTimes.of(folder)
+        if stored.problem is not None:
+            report(f"left out: {stored.problem}")
+        return write_run(out, stripped.record, stored.times)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import typer
 from medtasks.cli.console import write, write_json
 from medtasks.cli.corrected_tables import show_corrected
 from medtasks.cli.help import PlainCommand
+from medtasks.cli.latency_tables import show_latency
 from medtasks.cli.options import Json
 from medtasks.cli.score_tables import show_changes, show_diagnostics, show_level_gaps, show_paired
 from medtasks.core.errors import MedtasksError, UsageError
@@ -21,6 +22,7 @@ from medtasks.core.text import counted, first_names, printable
 if TYPE_CHECKING:
     from medtasks.importers.imported_run import PredictionFile
     from medtasks.runs.manifest import RubricFacts
+    from medtasks.runs.times import Times
     from medtasks.scoring.comparisons import Paired
     from medtasks.scoring.run_cache import RunStore
     from medtasks.scoring.run_record import RunRecord
@@ -213,6 +215,8 @@ def _score_again(
     """Print the scores of a run as they are now, with comparisons, corrected scores and changes."""
     from medtasks.judge.corrected_scores import corrected_run
     from medtasks.runs.find import is_unfinished, one_run
+    from medtasks.runs.times import FoundTimes
+    from medtasks.scoring.latency import run_latency
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.summary import summary
 
@@ -229,14 +233,18 @@ def _score_again(
     again = _scored_again(folder, store, whole=out is not None or human is not None)
     corrected = None if human is None else corrected_run(again, human)
     run = again.rescored
+    stored = FoundTimes.of(folder)
     if out is not None:
-        _write_whole_run(folder, again, out)
+        _write_whole_run(folder, again, out, stored.times)
+    latency = run_latency(run, stored.times)
     paired = run.comparisons
     if against is not None:
         paired = _compared_with(run, against, store)
     if as_json:
         run = replace(run, kept=(paired, run.level_gaps))
-        results = {**run.results, "changes": again.changes, "notes": again.notes}
+        notes = [*again.notes, *filter(None, [stored.problem])]
+        results = {**run.results, "changes": again.changes, "notes": notes}
+        results["latency"] = latency.model_dump(mode="json")
         if corrected is not None:
             results["corrected"] = corrected.json()
         write_json(results)
@@ -248,6 +256,9 @@ def _score_again(
     show_paired(paired)
     if corrected is not None:
         show_corrected(corrected)
+    show_latency(latency)
+    if stored.problem is not None:
+        write(f"  {printable(stored.problem)}")
     show_changes(again)
 
 
@@ -272,8 +283,10 @@ def _compared_with(run: RunRecord, against: Path, store: RunStore) -> dict[str, 
     return {**comparisons(run.tables, tables), **same_tasks(run.tables, tables)}
 
 
-def _write_whole_run(folder: Path, again: RunRecord, out: Path) -> None:
-    """Write the scored run into a new directory, unless it lacks tasks of the run in ``folder``."""
+def _write_whole_run(folder: Path, again: RunRecord, out: Path, times: Times) -> None:
+    """Write the scored run and its times into a new directory, unless it lacks tasks of the run in
+    ``folder``.
+    """
     from medtasks.scoring.kept_runs import keep_written
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.run_folder import read_manifest, write_run
@@ -285,21 +298,25 @@ def _write_whole_run(folder: Path, again: RunRecord, out: Path) -> None:
             f"{folder}: no installed package has {first_names(lacking)}, which --out would "
             "leave out; install it."
         )
-    write_run(out, again.rescored)
+    write_run(out, again.rescored, times)
     keep_written(out, again, user_store())
 
 
 def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
     """Print the scores of the replies that a run has so far."""
     from medtasks.runs.manifest import now
-    from medtasks.scoring.finished_run import score_unfinished
+    from medtasks.scoring.finished_run import score_unfinished, unfinished_times
+    from medtasks.scoring.latency import run_latency
     from medtasks.scoring.run_folder import write_run
     from medtasks.scoring.summary import summary
 
     run = score_unfinished(folder, created=now())
+    times = unfinished_times(folder)
+    latency = run_latency(run, times)
     if out is not None:
-        write_run(out, run)
+        write_run(out, run, times)
     if as_json:
-        write_json(run.results)
+        write_json({**run.results, "latency": latency.model_dump(mode="json")})
     else:
         write(summary(run, out, keep="--out"))
+        show_latency(latency)

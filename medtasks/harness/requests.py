@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot, Timing, Work
+from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot
 from medtasks.runs.unfinished import AnswerStore
 
 from .arrivals import arrive_one_by_one, kept_on_arrival
 from .call_times import timed_calls
 from .endpoints import ask_endpoint, is_endpoint
-from .hardware import hardware_of
 from .isolation import isolated
 from .memory import PeakMemory
 from .pacing import Clock, StreamPlayer, WallClock, duration_text, streams_of
 from .responses import reply_of, response_of
 from .rounds import ROUND, Dialogue
 from .stream_times import StreamRounds
+from .work_clock import WorkClock
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
@@ -74,11 +73,7 @@ class Requests:
     clock: Clock = field(default_factory=WallClock)
 
     def __post_init__(self) -> None:
-        # times of the first request, and of the latest reply or call
-        self._began = 0.0
-        self._since = 0.0
-        # what the model runs on
-        self._hardware: str | None = None
+        self._work_clock = WorkClock(self.memory)
         # tasks of which a failure was printed
         self._reported: set[str] = set()
         # the replies to a request whose reply is not saved yet; None while all are saved at once
@@ -165,10 +160,7 @@ class Requests:
         for slot, request in zip(slots, requests, strict=True):
             if not self._is_kept(slot):
                 missing[slot] = request
-        self._since = time.monotonic()
-        if not self._began:
-            self._began = self._since
-            self._hardware = hardware_of(lm)
+        self._work_clock.start(lm)
         if missing and hasattr(lm, "describe"):
             missing_slots = list(missing)
             for arrived in lm.stream(list(missing.values())):
@@ -283,9 +275,9 @@ class Requests:
         is not its own.
         """
         new = [(slot, reply) for slot, reply in answers if not self._is_kept(slot)]
-        if asked and self.memory is not None:
-            work = self._work(len(new), self.memory())
-            new = [(slot, self._measured(reply, work)) for slot, reply in new]
+        if asked:
+            replies = self._work_clock.measured([reply for _, reply in new])
+            new = [(slot, reply) for (slot, _), reply in zip(new, replies, strict=True)]
         if self._held is not None:
             self._held.update(new)
         else:
@@ -294,34 +286,6 @@ class Requests:
             if reply.failed is not None:
                 self._report_failure(slot.task, reply.failed)
         return len(new)
-
-    def _measured(self, reply: Reply, work: Work) -> Reply:
-        """The reply with its work, and with its timing since this part of the run began."""
-        if reply.timing is None:
-            return replace(reply, work=work)
-        return replace(reply, work=work, timing=self._since_begin(reply.timing))
-
-    def _since_begin(self, timing: Timing) -> Timing:
-        """The timing of a back-end, whose ``sent`` is a reading of the clock, in microseconds."""
-        return replace(
-            timing,
-            seconds=round(timing.seconds, 6),
-            sent=round(timing.sent - self._began, 6),
-            queued=_rounded(timing.queued),
-            first_token=_rounded(timing.first_token),
-            hardware=timing.hardware or self._hardware,
-        )
-
-    def _work(self, replies: int, memory: PeakMemory) -> Work:
-        """The time since the last replies were saved, in equal shares, and the memory."""
-        since, self._since = self._since, time.monotonic()
-        return Work(
-            start=round(since - self._began, 6),
-            end=round(self._since - self._began, 6),
-            seconds=round((self._since - since) / max(replies, 1), 6),
-            device_memory=memory.gpus,
-            rss=memory.resident,
-        )
 
     def _report_failure(self, task: str, reason: str) -> None:
         """Print the first failure of each task."""
@@ -354,11 +318,6 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
     repeat = int(metadata.get(REPEAT, 0))
     number = metadata.get(ROUND)
     return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome, number)
-
-
-def _rounded(seconds: float | None) -> float | None:
-    """Seconds to the microsecond."""
-    return None if seconds is None else round(seconds, 6)
 
 
 def _batches(lm: Any, slots: Sequence[Slot]) -> list[Sequence[Slot]]:

@@ -49,11 +49,12 @@ class Table:
         return f"{first_rows._repr_html_()}<p>{len(self):,} rows</p>"
 
 
-_RUN = {
+RUN_COLUMNS: Mapping[str, str] = {
     "run": "path of the run, as opened",
     "model": "name of the model",
-    "task": "task; in scores, task or group",
 }
+"""Columns of all tables: which run a row is of."""
+_RUN = {**RUN_COLUMNS, "task": "task; in scores, task or group"}
 SAMPLES: Mapping[str, str] = {**_RUN, **STORED}
 """Columns of `Run.samples`."""
 SCORES: Mapping[str, str] = {

@@ -17,6 +17,7 @@ from medtasks.leaderboard.verify.model_identity import model_name
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.parquet import SampleTables
 from medtasks.python_api.columns import ITEMS, SAMPLES, SCORES, Table, joined
+from medtasks.python_api.latency_table import LATENCIES, latency_table
 from medtasks.python_api.tables import item_table, sample_table, score_table
 from medtasks.runs.find import (
     SUFFIX,
@@ -27,7 +28,9 @@ from medtasks.runs.find import (
     unfinished_runs,
 )
 from medtasks.runs.manifest import RunManifest, now
-from medtasks.scoring.finished_run import score_unfinished
+from medtasks.runs.times import NO_TIMES, Times, read_times
+from medtasks.scoring.finished_run import score_unfinished, unfinished_times
+from medtasks.scoring.latency import RunLatency, run_latency
 from medtasks.scoring.run_cache import user_store
 from medtasks.scoring.run_folder import read_manifest
 from medtasks.scoring.run_record import RunRecord
@@ -87,6 +90,17 @@ class _Tables:
                     if metric in (None, metric_name):
                         parts.append(item_table(run, table, metric_name))
         return joined(parts, ITEMS, task if metric is None else metric, available)
+
+    def latency(self) -> Table:
+        """How long the models took to answer, a row for each task and group.
+
+        A run without seconds has one row with the reason.
+
+        Raises:
+            DataError: the times of a run cannot be read; names file, line and field.
+        """
+        parts = [latency_table(run.name, run.model, run.run_latency) for run in _runs_of(self)]
+        return joined(parts, LATENCIES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +189,21 @@ class Run(_Tables):
             MedtasksError: the run or the ratings cannot be read.
         """
         return corrected_run(self.whole.record, Path(human))
+
+    @property
+    def run_latency(self) -> RunLatency:
+        """How long the model took to answer, by task and group, or why that is not known.
+
+        Raises:
+            DataError: the times of the run cannot be read; names file, line and field.
+        """
+        times: Times = NO_TIMES
+        if self.unfinished:
+            assert self.path is not None
+            times = unfinished_times(self.path)
+        elif self.path is not None:
+            times = read_times(self.path)
+        return run_latency(self.scored.record, times)
 
     @property
     def notes(self) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -25,7 +25,7 @@ TIMES = "times"
 
 
 class RequestTime(Compact):
-    """The seconds of one request to the model, or of one round of a stream.
+    """The seconds of one request to the model, or of one round of a stage-wise question.
 
     The fields are those of `medtasks.runs.replies.Timing`, all but ``batch``, ``in_flight`` and
     ``attempts`` None if they are unknown.
@@ -33,7 +33,8 @@ class RequestTime(Compact):
     Args:
         sample_id: the sample that was asked.
         repeat: the number of the request among several for the same sample, from 0.
-        round: the number of the round, from 0; None if there is only one.
+        round: the number of the round, from 0; None if there is only one. Rounds of streams are
+            samples of their own.
         output_tokens: tokens of the response; None if unknown.
         failed: whether there is no response.
         paced: when the round of a paced stream was due, sent and answered in the stream's own time;
@@ -154,6 +155,21 @@ def read_times(folder: Path) -> dict[str, list[RequestTime]]:
     for path in sorted((folder / TIMES).glob("*.jsonl")):
         times[path.stem] = list(_read_file(path))
     return times
+
+
+class FoundTimes(NamedTuple):
+    """The times in a result directory, or why they cannot be read: no score depends on them."""
+
+    times: Times
+    problem: str | None = None
+
+    @classmethod
+    def of(cls, folder: Path) -> FoundTimes:
+        """The times in the result directory ``folder``; none if a file is damaged."""
+        try:
+            return cls(read_times(folder))
+        except DataError as error:
+            return cls(NO_TIMES, f"no latency: {error}")
 
 
 def _read_file(path: Path) -> Iterator[RequestTime]:

@@ -14,9 +14,10 @@ from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.settings import read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
-from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, is_blank
 from medtasks.runs.sample_files import SampleLines
 from medtasks.runs.samples import Sample
+from medtasks.runs.times import RequestTime, request_times
 from medtasks.runs.unfinished import RunPlan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.usage import run_usage
 from medtasks.scoring.judged_scores import with_judged_scores
@@ -228,16 +229,40 @@ def _require_same_data(folder: Path, manifest: RunManifest) -> None:
             )
 
 
-def _answered_task(folder: Path, plan: RunPlan, name: str) -> AnsweredTask:
-    """A task of the run, with the replies in ``folder``."""
-    facts, numbers = plan.manifest.tasks[name], plan.documents[name]
+def unfinished_times(folder: Path) -> dict[str, list[RequestTime]]:
+    """The times of the requests so far of the unfinished run in ``folder``, by task."""
+    plan = read_plan(folder)
+    answers_of_task: dict[str, list[Answer]] = {}
+    for answers in read_work(folder).values():
+        for answer in answers:
+            answers_of_task.setdefault(answer.slot.task, []).append(answer)
+    times: dict[str, list[RequestTime]] = {}
+    with using(miniature=plan.manifest.miniature):
+        for name, answers in answers_of_task.items():
+            documents = zip(plan.documents[name], _asked_documents(plan, name), strict=True)
+            sample_ids = {number: document["sample_id"] for number, document in documents}
+            times[name] = request_times(answers, sample_ids)
+    return times
+
+
+def _asked_documents(plan: RunPlan, name: str) -> list[dict[str, Any]]:
+    """The documents of a task that the run asks, in the order of their numbers in the plan."""
+    facts = plan.manifest.tasks[name]
     # of the run's documents
     with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):
-        documents = task_rows(name).dataset().select(numbers).to_list()
+        documents: list[dict[str, Any]] = (
+            task_rows(name).dataset().select(plan.documents[name]).to_list()
+        )
+    return documents
+
+
+def _answered_task(folder: Path, plan: RunPlan, name: str) -> AnsweredTask:
+    """A task of the run, with the replies in ``folder``."""
+    documents = _asked_documents(plan, name)
     answers_by_document = by_document(read_answers(folder, name), name)
     repeats = range(load_spec(name).repeats)
     asked = []
-    for number, document in zip(numbers, documents, strict=True):
+    for number, document in zip(plan.documents[name], documents, strict=True):
         answers = answers_by_document.get(number, {})
         prompt = ""
         if answers:

@@ -40,7 +40,7 @@ class Latency(BaseModel, frozen=True):
     """How long the requests of a task or group took, in seconds.
 
     Args:
-        requests: requests to the model; every round of a stream is one.
+        requests: requests to the model; every round is one.
         measured: those whose seconds are known, of which the figures are.
         without: the others by reason.
         batched: how many of the measured were answered together with others. Their seconds are

@@ -30,6 +30,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.registry import get_metric
 from medtasks.python_api.columns import ITEMS, SAMPLES, SCORES
+from medtasks.python_api.latency_table import LATENCIES
 
 TASK = "med_cmr_mcq"
 
@@ -224,7 +225,7 @@ def test_the_score_follows_from_the_items(runs: medtasks.Runs) -> None:
 
 def test_every_column_is_described_and_other_libraries_read_the_tables(runs: medtasks.Runs) -> None:
     scores = runs[0].scores()
-    for table in (runs[0].samples(), scores, runs[0].items("mi_cxr")):
+    for table in (runs[0].samples(), scores, runs[0].items("mi_cxr"), runs[0].latency()):
         assert all(table.columns.values())
         assert (
             len(table)
@@ -235,7 +236,7 @@ def test_every_column_is_described_and_other_libraries_read_the_tables(runs: med
         assert "<td>" in table._repr_html_()
     assert scores.columns.keys() == SCORES.keys()
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
-    for name, text in {**SAMPLES, **SCORES, **ITEMS}.items():
+    for name, text in {**SAMPLES, **SCORES, **ITEMS, **LATENCIES}.items():
         assert f"| `{name}{'…' * name.endswith('_')}` | {text} |" in page
 
 
