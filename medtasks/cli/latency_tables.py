@@ -9,7 +9,8 @@ from medtasks.cli.console import table, write
 from medtasks.core.text import counted
 
 if TYPE_CHECKING:
-    from medtasks.scoring.latency import Figure, Latency, RunLatency
+    from medtasks.scoring.latency import Latency, RunLatency
+    from medtasks.scoring.latency_figures import Figure
 
 _COLUMNS = ("task", "requests", "median", "95th percentile", "first token", "tokens/s")
 

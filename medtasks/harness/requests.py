@@ -14,7 +14,6 @@ from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot
 from medtasks.runs.unfinished import AnswerStore
 
 from .arrivals import arrive_one_by_one, kept_on_arrival
-from .call_times import timed_calls
 from .endpoints import ask_endpoint, is_endpoint
 from .isolation import isolated
 from .memory import PeakMemory
@@ -190,13 +189,12 @@ class Requests:
     def _watched(
         self, lm: Any, keep: Callable[[Any, Reply], None]
     ) -> contextlib.AbstractContextManager[None]:
-        """A block in which single requests are timed, if the back-end allows it.
-
-        ``keep`` is called with those whose replies arrive one by one.
+        """A block in which ``keep`` is called with each reply that arrives before its batch is
+        complete.
         """
         if arrive_one_by_one(lm):
             return kept_on_arrival(lm, keep, lambda: self.store.answered)
-        return timed_calls(lm)
+        return contextlib.nullcontext()
 
     def _ask_endpoint(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
         """Send requests to an endpoint, each by itself."""

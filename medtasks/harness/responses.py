@@ -6,8 +6,6 @@ from typing import Any
 
 from medtasks.runs.replies import BLANK, Reply, is_blank
 
-from .call_times import timing_of
-
 
 def reply_of(response: Any) -> Reply:
     """The reply in a back-end's response to one request.
@@ -25,8 +23,7 @@ def reply_of(response: Any) -> Reply:
     if text is None:
         return Reply.failure("the response has no content")
     reply = Reply(
-        str(text),
-        timing=timing_of(text),
+        text,
         input_tokens=getattr(counts, "input_tokens", None),
         output_tokens=getattr(counts, "output_tokens", None),
     ).checked()

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from medtasks.python_api.columns import RUN_COLUMNS
-from medtasks.scoring.latency import FAILED, NOT_MEASURED, Figure, Latency, RunLatency
+from medtasks.scoring.latency import FAILED, NOT_MEASURED, Latency, RunLatency
+from medtasks.scoring.latency_figures import Figure
 
 _FIGURES = {
     "median": "median of the seconds from sending a request to its whole answer",

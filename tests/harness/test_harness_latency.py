@@ -115,8 +115,7 @@ def test_seconds_include_all_attempts_which_are_counted(
     times = times_of(run)
     for name, seconds in seconds_of_server(server, run).items():
         assert times[name].seconds > seconds > 0.8
-    if model == "async_openai":  # the client of openai repeats requests by itself, uncounted
-        assert {time.attempts for time in times.values()} == {2}
+    assert {time.attempts for time in times.values()} == {2}
 
 
 _KILLED = """
