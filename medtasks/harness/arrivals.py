@@ -81,22 +81,29 @@ class _Sending:
         0  # of the back-end, in each of which the client may send the request several times
     )
     attempts: int = 0
-    is_sent: bool = False
+
+    async def note_event(self, event: str, _: Any) -> None:
+        """Note the event of the HTTP client that begins the request."""
+        if event.endswith("send_request_headers.started"):
+            self.began = time.monotonic()
 
 
 _SENDING: ContextVar[_Sending | None] = ContextVar("_SENDING", default=None)
 """That of the current asyncio task, which sends one request."""
 
 
-async def _note_sending(_: Any) -> None:
-    """Note when a request is first sent: its pictures are encoded, and those of others, too."""
+async def _note_sending(request: Any) -> None:
+    """Note an attempt, and have the HTTP client note when it writes the first of the request.
+
+    Before, the event loop may encode the pictures of other requests.
+    """
     sending = _SENDING.get()
     if sending is None:
         return
-    if not sending.is_sent:
-        sending.began = time.monotonic()
-        sending.is_sent = True
     sending.attempts += 1
+    if sending.attempts == 1:
+        sending.began = time.monotonic()
+        request.extensions["trace"] = sending.note_event
 
 
 class _EndOfRun(BaseException):
