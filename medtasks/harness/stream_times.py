@@ -60,7 +60,7 @@ def paced_rounds(
     if not paced:
         raise UsageError(
             f"MEDTASKS_PACE is {pace}, but no task of the run is of streams ({', '.join(names)}); "
-            "leave it out, or add such a task (`medtasks tasks`)."
+            "leave it out, or add such a task (`medtasks list`)."
         )
     return paced
 

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,15 @@ from release_rows import streaming_row
 from runs import Run, baseline
 
 import medtasks
+from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
+from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import Pace, read_pace, using
 from medtasks.harness import run_tasks
 from medtasks.harness.pacing import GIVE_UP, NOT_SENT, play
 from medtasks.harness.requests import Requests
-from medtasks.harness.stream_times import StreamRound
+from medtasks.harness.stream_times import StreamRound, paced_rounds
 from medtasks.runs.replies import Reply, Slot
 from medtasks.runs.signature import differences, parse_signature
 from medtasks.runs.times import read_times
@@ -259,6 +262,28 @@ def test_a_pace_without_streams_is_refused(tmp_path: Path) -> None:
     with using(pace=Pace()), pytest.raises(UsageError, match="no task of the run is of streams"):
         baseline("oracle", ["med_cmr_mcq_ltg"], tmp_path)
     assert not list(tmp_path.rglob("*_medtasks"))
+
+
+def rounds_of(medium: str, pace: Pace, processes: int = 1) -> dict[str, Any]:
+    """The paced rounds of the miniature proactive streams, as if all had this medium."""
+    documents = [{**document, "medium": medium} for document in task_documents(PROACTIVE)]
+    task = SimpleNamespace(eval_docs=documents)
+    return dict(paced_rounds([(load_spec(PROACTIVE), task)], pace, processes)[PROACTIVE])
+
+
+def test_rounds_have_the_seconds_of_their_stream() -> None:
+    rounds = rounds_of("video", Pace())
+    times = [entry.time for entry in rounds.values() if entry.item == "mini_hei04_alert"]
+    assert times == [6, 9, 10, 13]
+    in_frames = rounds_of("sequence", Pace(25))
+    assert in_frames[0].time == rounds[0].time / 25
+
+
+def test_streams_in_frames_need_their_rate_and_a_pace_needs_one_process() -> None:
+    with pytest.raises(UsageError, match=r"4 streams of image sequences .*realtime@25"):
+        rounds_of("sequence", Pace())
+    with pytest.raises(UsageError, match="the run has 2 processes, expected 1"):
+        rounds_of("video", Pace(), processes=2)
 
 
 # --- real runs ---
