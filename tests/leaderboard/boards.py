@@ -161,17 +161,26 @@ def _stream() -> Made:
         ),
         column("stream_qa_open", "open_total", "Judged answers", unit="score"),
     )
+    median = column(
+        "stream_qa", "latency.median", "Median latency", unit="duration", higher_is_better=False
+    )
     plots = (
         BoardPlot(name="parts", title="Content and responsiveness", kind="bars", table="parts",
                   columns=tuple(one.key for one in parts[:2])),
         BoardPlot(name="timelines", title="Streaming items", kind="timeline", table="headline",
                   columns=(headline[0].key,)),
+        BoardPlot(name="latency", title="Overall against median latency", kind="latency", table="latency",
+                  columns=(headline[0].key, median.key)),
     )  # fmt: skip
-    tables = {"headline": ("Headline", headline), "parts": ("Parts of the score", parts)}
+    tables = {
+        "headline": ("Headline", headline),
+        "parts": ("Parts of the score", parts),
+        "latency": ("Latency: 1 × NVIDIA H200, one request at a time", (headline[0], median)),
+    }
     return Made("stream_qa", "StreamQA", "media", tables, plots, 400)
 
 
-SPANS = {"fraction": 1.0, "points": 100.0, "seconds": 8.0, "score": 5.0}
+SPANS = {"fraction": 1.0, "points": 100.0, "seconds": 8.0, "score": 5.0, "duration": 4.0}
 
 
 def _cell(

@@ -39,6 +39,7 @@ KINDS = {
     "bars": ("series_mcq", "families"),
     "cost": ("pond_vqa", "cost"),
     "heatmap": ("pond_vqa", "class-ranks"),
+    "latency": ("stream_qa", "latency"),
     "paired": ("pond_vqa", "transformed"),
     "radar": ("pond_vqa", "classes"),
 }
@@ -127,7 +128,7 @@ def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(
     svg, figure = plain.svg(key), plain.figures[key]
     root = ElementTree.fromstring(svg)
     assert root.findtext(f"{SVG}title") == figure.title
-    assert "Birch Flash" in " ".join(plain.texts(key)) or "Birch Flash" in svg
+    assert "Cedar-Med 4B" in " ".join(plain.texts(key)) or "Cedar-Med 4B" in svg
     assert not list(root.iter(f"{SVG}image"))
     assert not list(root.iter(f"{SVG}script"))
     links = [
