@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medtasks.core.text import counted
+from medtasks.core.text import counted, first_names, shortened
 from medtasks.scoring.latency import UNKNOWN_HARDWARE, Latency
+
+_LONGEST_NAME = 60
+"""Characters of a device's name, which a submission could make of any length."""
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True, order=True)
@@ -42,8 +46,9 @@ class LatencySetup:
         """``1 × NVIDIA H200, up to 8 requests at once``."""
         names = []
         for name in self.hardware:
-            names.append("unknown hardware" if name == UNKNOWN_HARDWARE else name)
-        parts = [" and ".join(names)]
+            is_unknown = name == UNKNOWN_HARDWARE
+            names.append("unknown hardware" if is_unknown else shortened(name, _LONGEST_NAME))
+        parts = [first_names(names, _MOST_NAMES, " and ")]
         if self.processes > 1:
             parts.append(f"{self.processes:,} processes")
         requests = f"up to {counted(self.in_flight, 'request')} at once"

@@ -139,6 +139,22 @@ def test_streams_have_columns_of_their_own() -> None:
     assert "60.0 [50.0, 70.0]" in markdown
 
 
+def test_names_of_devices_are_strangers_text() -> None:
+    devices = {f"{number} <b>GPU</b> {'x ' * 999}": 24 for number in range(10)}
+    hostile = (
+        latency(0.5, hardware="unused").groups["mi_cxr"].model_copy(update={"hardware": devices})
+    )
+    timing = RunLatency(processes=1, groups={"mi_cxr": hostile})
+    made = board(timed("good", 0.9, timing), timed("fair", 0.8, timing))
+    (found,) = made.benchmarks
+    (table,) = latency_tables(found).values()
+    assert len(table.title) < 300
+    assert "0 <b>GPU</b> x x" in table.title
+    assert "and 7 more" in table.title
+    assert "<b>GPU" not in as_markdown(made, found, table)
+    assert r"\textless{}b\textgreater{}GPU" in as_latex(made, found, table)
+
+
 def test_nothing_is_the_best_on_unknown_hardware() -> None:
     found = page(
         timed("good", 0.9, latency(2.0, "unknown")), timed("fair", 0.8, latency(0.5, "unknown"))
