@@ -24,7 +24,7 @@ Pictures: TypeAlias = Mapping[str, Sequence[str]]
 def log_content(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:
     """The log of a task; ``digest`` is the hash of the run's files."""
     manifest = run.manifest
-    epochs = _epochs(run, task, pictures)
+    epochs = _epochs(run, task, digest, pictures)
     scores = run.record.tasks[task].metrics
     return {
         "status": "success",
@@ -39,7 +39,7 @@ def log_content(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> d
     }
 
 
-def _epochs(run: ScoredRun, task: str, pictures: Pictures) -> list[dict[str, Any]]:
+def _epochs(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> list[dict[str, Any]]:
     """An epoch for each response of each sample of a task."""
     model = model_name(run.manifest)
     epochs = []
@@ -47,7 +47,9 @@ def _epochs(run: ScoredRun, task: str, pictures: Pictures) -> list[dict[str, Any
         doubts = run.verification[task].doubts(sample.sample_id)
         sample_pictures = pictures.get(sample.sample_id, ())
         for number in range(len(sample.responses)):
-            epochs.append(_epoch(sample, number, model, sample_pictures, doubts))
+            # the run too: tools such as Inspect Scout keep one sample of each identity
+            identity = short_hash(f"{digest}\0{task}\0{sample.sample_id}\0{number}")
+            epochs.append(_epoch(sample, number, identity, model, sample_pictures, doubts))
     return epochs
 
 
@@ -102,18 +104,23 @@ def _total(metric: str, score: MetricScore) -> dict[str, Any]:
 
 
 def _epoch(
-    sample: Sample, number: int, model: str, pictures: Sequence[str], doubts: str
+    sample: Sample,
+    number: int,
+    identity: str,
+    model: str,
+    pictures: Sequence[str],
+    doubts: str,
 ) -> dict[str, Any]:
     """A response of a sample as an epoch of Inspect.
 
     Args:
         sample: the sample.
         number: that of the response, from 0.
+        identity: what distinguishes this response from all others, also from those of other runs.
         model: the model's name.
         pictures: the pictures in the prompt, as data URLs.
         doubts: what of the sample could not be verified; empty if all of it was.
     """
-    identity = short_hash(f"{sample.task}\0{sample.sample_id}\0{number}")
     question = _question_message(sample, identity, pictures)
     reply = {
         "role": "assistant",

@@ -331,6 +331,23 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     assert not first.scores
 
 
+@pytest.mark.slow
+def test_responses_of_several_runs_to_one_question_have_different_identities(
+    tmp_path: Path,
+) -> None:
+    """Inspect Scout keeps one transcript of each identity, whatever log it is in."""
+    log = pytest.importorskip("inspect_ai.log")
+    for model in (GUESS, MODELS[2]):
+        write_run_of(tmp_path / "results", model, [CHOICE])
+    samples = []
+    for path in write_inspect_logs([tmp_path / "results"], tmp_path / "logs").files:
+        samples += log.read_eval_log(path).samples
+    assert len({sample.id for sample in samples}) == len(samples) / 2
+    assert len({sample.uuid for sample in samples}) == len(samples)
+    messages = [message.id for sample in samples for message in sample.messages]
+    assert len(set(messages)) == len(messages)
+
+
 def test_logs_that_cannot_all_be_written_leave_no_directory(tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai.log")
     write_run_of(tmp_path / "results", GUESS, [CHOICE])
