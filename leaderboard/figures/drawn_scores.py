@@ -17,6 +17,7 @@ _UNIT_WORDS = {
     "score": "score",
     "duration": "seconds",
     "rate": "tokens per second",
+    "factor": "seconds per second",
 }
 
 

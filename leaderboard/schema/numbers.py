@@ -25,6 +25,7 @@ UNIT_LABELS: dict[Unit, str] = {
     "count": "number",
     "duration": "s",
     "rate": "tokens/s",
+    "factor": "s per s",
 }
 """Units, short enough for a heading."""
 UNITS: dict[Unit, str] = {**UNIT_LABELS, "points": "points, 0 to 100"}
@@ -38,26 +39,28 @@ DIFFERENCES: dict[Unit, str] = {
     "count": "",
     "duration": " s",
     "rate": " tokens/s",
+    "factor": " s per s",
 }
 """Units of differences; those of fractions are percentage points."""
 MINUS = "−"
+_WITH_DIGITS = ("duration", "rate", "factor")
+"""Units whose numbers have significant digits."""
 _SIGNIFICANT = 3
-"""Significant digits of durations and rates."""
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
     """``value`` as printed, in percent if it is a fraction.
 
-    Percentages, points and seconds have one decimal, scores three, ranks and counts none; durations
-    and rates have three significant digits. Halves of the decimal number that ``repr`` gives are
-    rounded away from zero; there is no -0.0.
+    Percentages, points and seconds have one decimal, scores three, ranks and counts none;
+    durations, rates and factors have three significant digits. Halves of the decimal number that
+    ``repr`` gives are rounded away from zero; there is no -0.0.
 
     >>> [str(rounded(value, "duration")) for value in (0.01234, 1.234, 12.35, 1234.5)]
     ['0.0123', '1.23', '12.4', '1235']
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
     step = Decimal({"score": "0.001", "rank": "1", "count": "1"}.get(unit, "0.1"))
-    if unit in ("duration", "rate"):
+    if unit in _WITH_DIGITS:
         step = Decimal(1).scaleb(min(0, number.adjusted() + 1 - _SIGNIFICANT))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Unit: TypeAlias = Literal[
-    "fraction", "points", "seconds", "score", "rank", "count", "duration", "rate"
+    "fraction", "points", "seconds", "score", "rank", "count", "duration", "rate", "factor"
 ]
-"""``seconds`` are of a stream; a ``duration`` is of computing, in seconds, and a ``rate`` is of
-tokens by second. Leaderboards alone have ranks, counts, durations and rates.
+"""``seconds`` are of a stream; a ``duration`` is of computing, in seconds, a ``rate`` is of tokens
+by second, and a ``factor`` of seconds of computing by seconds of a stream. Leaderboards alone have
+ranks, counts, durations, rates and factors.
 """
 Bounds: TypeAlias = "tuple[float, float]"
 """The least and the greatest score, which may be infinite."""

@@ -132,6 +132,7 @@ def test_streams_have_columns_of_their_own() -> None:
     better = {name: column.higher_is_better for name, column in columns.items()}
     assert (better["real_time_factor_median"], better["answered_in_time"]) == (False, True)
     assert "overall" not in columns
+    assert columns["real_time_factor_median"].unit == "factor"
     assert "lab/good: 2 of 12 streams without the seconds (failed 2)." in table.note
     assert "lab/good: 3 of 50 rounds missed." in table.note
     markdown = as_markdown(made, found, table)
