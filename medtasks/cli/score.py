@@ -15,6 +15,7 @@ from medtasks.cli.help import PlainCommand
 from medtasks.cli.latency_tables import show_latency
 from medtasks.cli.options import Json
 from medtasks.cli.score_tables import show_changes, show_diagnostics, show_level_gaps, show_paired
+from medtasks.cli.stream_latency_tables import show_stream_latency
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.garbage_collection import without_garbage_collection
 from medtasks.core.text import counted, first_names, printable
@@ -236,7 +237,7 @@ def _score_again(
     stored = FoundTimes.of(folder)
     if out is not None:
         _write_whole_run(folder, again, out, stored.times)
-    latency = run_latency(run, stored.times)
+    latency = run_latency(run, stored.times, folder)
     paired = run.comparisons
     if against is not None:
         paired = _compared_with(run, against, store)
@@ -257,6 +258,7 @@ def _score_again(
     if corrected is not None:
         show_corrected(corrected)
     show_latency(latency)
+    show_stream_latency(latency)
     if stored.problem is not None:
         write(f"  {printable(stored.problem)}")
     show_changes(again)
@@ -320,3 +322,4 @@ def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
     else:
         write(summary(run, out, keep="--out"))
         show_latency(latency)
+        show_stream_latency(latency)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks.cli.console import table, write
+from medtasks.cli.latency_tables import figure_text
 
 if TYPE_CHECKING:
     from medtasks.scoring.latency import RunLatency
-    from medtasks.scoring.latency_figures import Figure
     from medtasks.scoring.stream_latency import StreamLatency
 
 _COLUMNS = (
@@ -48,13 +48,13 @@ def _cells(stream: StreamLatency) -> tuple[str, ...]:
         measured += f" of {stream.streams:,}"
     return (
         measured,
-        _text(stream.real_time_factor_median),
-        _text(stream.real_time_factor_p95),
-        _text(stream.answered_in_time),
-        _text(stream.responsiveness),
-        _text(stream.responsiveness_with_computing),
-        _text(stream.overall),
-        _text(stream.overall_with_computing),
+        figure_text(stream.real_time_factor_median),
+        figure_text(stream.real_time_factor_p95),
+        figure_text(stream.answered_in_time),
+        figure_text(stream.responsiveness),
+        figure_text(stream.responsiveness_with_computing),
+        figure_text(stream.overall),
+        figure_text(stream.overall_with_computing),
     )
 
 
@@ -73,20 +73,3 @@ def _notes(name: str, stream: StreamLatency) -> list[str]:
     for reason, count in stream.without.items():
         notes.append(f"{name}: {count:,} of {stream.streams:,} streams left out ({reason})")
     return notes
-
-
-def _text(figure: Figure | None) -> str:
-    """A figure with its interval; an end that the data do not limit is ``?``."""
-    if figure is None:
-        return ""
-    low, high = figure.interval
-    if low is None and high is None:
-        return _number(figure.value)
-    return f"{_number(figure.value)} [{_number(low)}, {_number(high)}]"
-
-
-def _number(value: float | None) -> str:
-    """A number with three digits after the point, or three significant ones if it is large."""
-    if value is None:
-        return "?"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.0f}"

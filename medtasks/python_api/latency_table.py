@@ -19,6 +19,23 @@ _FIGURES = {
     "output_tokens_per_second": "tokens of the responses by the seconds of their requests",
 }
 """Figures with an interval, by their fields in `medtasks.scoring.latency.Latency`."""
+_STREAM_FIGURES = {
+    "real_time_factor_median": "median of seconds of computing by seconds until the next round",
+    "real_time_factor_p95": "95th percentile of the same",
+    "answered_in_time": "share of rounds whose answer was there when the next round was due",
+    "responsiveness": "responsiveness of the measured streams, by the stream's time alone",
+    "responsiveness_with_computing": "the same with the seconds of computing added",
+    "overall": "overall score of the measured streams and a group's other items",
+    "overall_with_computing": "the same with the seconds of computing added",
+}
+"""Figures of streams with an interval, by their fields in
+`medtasks.scoring.stream_latency.StreamLatency`; null for tasks that are not of streams.
+"""
+_STREAM_COUNTS = {
+    "streams": "number of whole streams; null for tasks that are not of streams",
+    "measured_streams": "number of streams of which the seconds of every round are known",
+    "missed": "number of rounds of these that a paced run missed",
+}
 _COUNTS = {
     "requests": "number of requests to the model; every round is one",
     "measured": "number of requests whose seconds are known",
@@ -35,7 +52,8 @@ _COUNTS = {
 def _columns() -> dict[str, str]:
     """What each column holds, by name."""
     columns = {**RUN_COLUMNS, "task": "task or group", **_COUNTS}
-    for name, description in _FIGURES.items():
+    columns |= _STREAM_COUNTS
+    for name, description in {**_FIGURES, **_STREAM_FIGURES}.items():
         columns[name] = description
         columns[f"{name}_low"] = f"lower end of the 95 % interval of `{name}`; null if unlimited"
         columns[f"{name}_high"] = f"upper end of the 95 % interval of `{name}`; null if unlimited"
@@ -69,16 +87,27 @@ def _row(latency: Latency) -> dict[str, object]:
     row["not_measured"] = latency.without.get(NOT_MEASURED, 0)
     row["hardware"] = ", ".join(latency.hardware)
     for name in _FIGURES:
-        figure: Figure | None = getattr(latency, name)
-        if figure is not None:
-            low, high = figure.interval
-            row |= {name: figure.value, f"{name}_low": low, f"{name}_high": high}
+        row |= _figure(name, getattr(latency, name))
+    stream = latency.stream
+    if stream is not None:
+        row |= {"streams": stream.streams, "measured_streams": stream.measured}
+        row["missed"] = stream.missed
+        for name in _STREAM_FIGURES:
+            row |= _figure(name, getattr(stream, name))
     return row
+
+
+def _figure(name: str, figure: Figure | None) -> dict[str, float | None]:
+    """The columns of a figure and the ends of its interval; none without a figure."""
+    if figure is None:
+        return {}
+    low, high = figure.interval
+    return {name: figure.value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _type_of(column: str) -> pa.DataType:
     """The type of a column."""
-    if column in _COUNTS:
+    if column in _COUNTS or column in _STREAM_COUNTS:
         return pa.int64()
     if column in (*RUN_COLUMNS, "task", "hardware", "reason"):
         return pa.string()

@@ -203,7 +203,7 @@ class Run(_Tables):
             times = unfinished_times(self.path)
         elif self.path is not None:
             times = read_times(self.path)
-        return run_latency(self.scored.record, times)
+        return run_latency(self.scored.record, times, self.path)
 
     @property
     def notes(self) -> list[str]:

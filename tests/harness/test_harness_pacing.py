@@ -363,6 +363,7 @@ class SlowModel:
 
 @pytest.mark.slow
 def test_a_slow_model_misses_exactly_the_rounds_that_it_must(
+    request: pytest.FixtureRequest,
     stream_data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -416,6 +417,13 @@ def test_a_slow_model_misses_exactly_the_rounds_that_it_must(
     assert f"rounds sent in real time (realtime): {number} of 5 missed" in printed.out
     line = lines[5.0]
     assert (line["missed"], line["responses"], line["scores"]["content"]) == (True, [""], 0)
+
+    (missed_in_python,) = result.latency().arrow.column("missed").to_pylist()
+    assert missed_in_python == number
+    command = request.getfixturevalue("medtasks")
+    printed_again = command("score", str(result.path)).stdout
+    assert "Streams on the clock" in printed_again
+    assert f"{PROACTIVE}: {number} of 5 rounds missed (realtime)" in printed_again
 
     monkeypatch.delenv("MEDTASKS_PACE")
     whole = medtasks.evaluate(SlowModel(), PROACTIVE, output_path=tmp_path / "unpaced")
