@@ -16,7 +16,9 @@ from medtasks.core.findings import Severity
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted
 from medtasks.runs.find import name_below
+from medtasks.runs.times import TIMES
 from medtasks.runs.unfinished import SUFFIX as UNFINISHED
+from medtasks.scoring.latency import LATENCY
 
 from .collect import LOG, MAKE_A_RUN
 from .rules import MOST
@@ -190,8 +192,9 @@ def _in_run(file: _File, folder: Path, run: SubmittedRun) -> Iterator[Submission
     if file.path.is_symlink():
         yield problem("LB104", run.name, f"{name} is a link", file=file.path)
         return
-    expected = {"manifest.json", "scores.json"}
-    expected.update(f"samples/{task}.jsonl" for task in run.tasks)
+    expected = {"manifest.json", "scores.json", LATENCY}
+    for task in run.tasks:
+        expected |= {f"samples/{task}.jsonl", f"{TIMES}/{task}.jsonl"}
     if name not in expected:
         kind = f"a {file.path.suffix} file" if file.path.suffix else "a file"
         size = file.path.stat().st_size

@@ -124,6 +124,20 @@ def test_damaged_times_change_no_score_and_are_named(tmp_path: Path) -> None:
     assert problem in compared(quick, slow)
 
 
+def test_a_submission_may_have_times_of_its_own_tasks(tmp_path: Path) -> None:
+    quick, _ = untimed_runs(tmp_path)
+    time_requests(quick, lambda _: 0.2)
+    (quick / "latency.json").write_text("{}", encoding="utf-8")
+
+    def checked() -> str:
+        command = ["leaderboard", "check", str(tmp_path), "--demonstration", "--verbose"]
+        return CliRunner().invoke(app, command).output
+
+    assert "LB103" not in checked()
+    (quick / TIMES / "another_task.jsonl").touch()
+    assert f"{TIMES}/another_task.jsonl is a .jsonl file of 0 bytes" in " ".join(checked().split())
+
+
 def test_a_board_is_built_anew_if_only_the_times_changed(tmp_path: Path) -> None:
     runs = untimed_runs(tmp_path / "results")
     site = tmp_path / "site"
