@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from numbers import Integral
 from typing import Any, TypeAlias, TypeGuard
 
 from medtasks.catalog.records import Where, is_text, text_field, wrong
@@ -174,11 +175,11 @@ def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str,
     return texts
 
 
-def _is_whole_number(value: object) -> TypeGuard[int | float]:
-    """Whether ``value`` is a number without decimals, and no truth value."""
+def _is_whole_number(value: object) -> TypeGuard[Integral | float]:
+    """Whether ``value`` is a number without decimals, also one of NumPy, and no truth value."""
     if isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def identifying_texts(row: Row, **fields: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ process.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from medtasks.catalog.records import Where
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.schema import shown
 from medtasks.data.sources import SourceRow
 from medtasks.importers.imported_run import PredictionFile, score_predictions, score_rows
 from medtasks.importers.layouts import predictions_in_rows
@@ -109,13 +111,27 @@ def _source_rows(predictions: Any, response: str) -> Iterator[SourceRow]:
 
 def _mappings(predictions: Any) -> Any:
     """The rows of a data frame as mappings; anything else as it is."""
-    if type(predictions).__module__.partition(".")[0] == "pandas":
+    is_pandas = type(predictions).__module__.partition(".")[0] == "pandas"
+    if is_pandas and hasattr(predictions, "columns"):
+        _require_distinct_columns(predictions.columns)
         return predictions.to_dict("records")
-    if hasattr(predictions, "__arrow_c_stream__"):
+    if not is_pandas and hasattr(predictions, "__arrow_c_stream__"):
         import pyarrow as pa
 
-        return pa.table(predictions).to_pylist()
+        rows = pa.table(predictions)
+        _require_distinct_columns(rows.column_names)
+        return rows.to_pylist()
     return predictions
+
+
+def _require_distinct_columns(names: Iterable[object]) -> None:
+    """Refuse a data frame with two columns of one name, of which rows would have only one."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UsageError(
+                f"predictions: column {shown(name)} is duplicated, expected different names; "
+                "rename or drop one."
+            )
 
 
 def _is_empty_cell(value: object) -> bool:

@@ -318,6 +318,22 @@ def test_columns_that_a_message_leaves_out_are_counted(tmp_path: Path) -> None:
         read(tmp_path / "p.csv")
 
 
+@pytest.mark.parametrize("library", ["pandas", "arrow"])
+def test_a_data_frame_with_two_columns_of_one_name_is_refused(library: str) -> None:
+    names = ["sample_id", "response", "response"]
+    if library == "pandas":
+        frame = pd.DataFrame([["icr-33", "B", "A"]], columns=names)
+    else:
+        frame = pa.table([pa.array(["icr-33"]), pa.array(["B"]), pa.array(["A"])], names=names)
+    with pytest.raises(UsageError, match="column 'response' is duplicated, expected different"):
+        score(frame, CHOICE)
+
+
+def test_a_series_is_no_data_frame() -> None:
+    with pytest.raises(UsageError, match="predictions, row 1: is of type str, expected a mapping"):
+        score(pd.Series(["B"], index=["icr-33"]), CHOICE)
+
+
 @pytest.mark.parametrize("number", [7, 7.0], ids=["whole", "of-a-data-frame"])
 def test_a_number_is_an_id(number: float, tmp_path: Path) -> None:
     [prediction] = read(lines(tmp_path / "p.jsonl", [{"sample_id": number, "response": "B"}]))
