@@ -270,6 +270,7 @@ def test_a_faulty_row_is_one_sentence(rows: list[list[str]], sentence: str, tabl
     [
         ("question", "qestion", "no column is named like the question"),
         ("answer", "Right answer (A or B)", "pass --column 'answer=Right answer (A or B)'"),
+        ("A,B,answer", "Antwort A,Antwort B,Wert", "Wert, modality; pass --column answer=NAME."),
         ("A,B", "left,right", "has letters, but no columns are named like options"),
         ("A,B", "options,x", "line 2: column 'options' is 'left', expected options such as"),
         ("question", "", "(name (column 4) in the header)"),
@@ -277,7 +278,7 @@ def test_a_faulty_row_is_one_sentence(rows: list[list[str]], sentence: str, tabl
         (",", "|", "the header is one cell, 'id|patient|"),
     ],
     ids=[
-        *("no-question", "no-answer", "no-options", "no-lists"),
+        *("no-question", "no-answer", "answers-are-options", "no-options", "no-lists"),
         *("blank-header", "duplicate", "separator"),
     ],
 )
@@ -444,6 +445,8 @@ def test_headers_in_other_languages(tmp_path: Path) -> None:
     row = ["1", "F1", "1.png", "Welche Seite?", "links", "rechts", "A"]
     german = proposed(header, [row], tmp_path)
     assert (german.id, german.cluster, german.answer) == ("Kennung", "Fall", "Antwort")
+    solution = proposed([*header[:6], "Lösung"], [row], tmp_path)
+    assert solution.answer == "Lösung"
     header = ["Cas", "Question", "Choix 1", "Choix 2", "Réponse"]
     french = proposed(header, [["1", "Quel côté ?", "gauche", "droite", "A"]], tmp_path)
     assert (french.cluster, french.options) == ("Cas", {"A": "Choix 1", "B": "Choix 2"})

@@ -27,6 +27,8 @@ NAMES: Mapping[str, Sequence[str]] = {
         *("cop", "gold", "goldanswer", "groundtruth", "gt", "gtanswer", "key", "label", "labels"),
         *("reference", "referenceanswer", "solution", "target"),
         *("antwort", "respuesta", "resposta", "risposta", "reponse", "antwoord", "答案", "回答"),
+        *("losung", "loesung", "musterlosung", "richtigeantwort", "solucion", "soluzione"),
+        *("respuestacorrecta", "bonnereponse", "rispostacorretta", "正确答案"),
     ),
     "label": (
         *("class", "classname", "classlabel", "diagnosis", "dx", "finding"),

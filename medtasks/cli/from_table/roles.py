@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from medtasks.cli.from_table.column_names import named_like, normalised, with_word_of
+from medtasks.cli.from_table.column_names import (
+    named_like,
+    normalised,
+    option_families,
+    with_word_of,
+)
 from medtasks.cli.from_table.columns import TableColumns
 from medtasks.cli.from_table.undecided import Undecided
 from medtasks.cli.from_table.wishes import Wishes
@@ -128,7 +133,9 @@ class Roles:
         unnamed = [name for name in names if name.startswith("(column ")]
         blank = f" (name {first_names(unnamed)} in the header)" if unnamed else ""
         message = f"{file}: no column is named like the {role}: {_listed(names)}{blank}"
-        near = with_word_of(role, names) or get_close_matches(role, names, n=1, cutoff=0.8)
+        of_options = {name for family in option_families(names) for name in family.values()}
+        others = [name for name in names if name not in of_options]
+        near = with_word_of(role, others) or get_close_matches(role, others, n=1, cutoff=0.8)
         text_option = "--question " if role == "question" else ""
         return Undecided(message, f"--column {role}=", near[:1], text_option)
 
