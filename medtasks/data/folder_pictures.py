@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from medtasks.catalog.benchmark_folder import BenchmarkFolder
 from medtasks.catalog.records import Where
@@ -42,6 +43,7 @@ class FolderPictures:
         self._folder = folder
         self._release = release
         self._rows = rows
+        self._composed_names: dict[Path, dict[str, Path]] = {}
 
     def names(self, value: Any, where: Where) -> list[str]:
         """The names of the pictures of a cell, which may be empty.
@@ -145,9 +147,24 @@ class FolderPictures:
                 "set `images` in benchmark.yaml (--images of `medtasks new`) to a directory above "
                 "all pictures",
             )
-        if not is_present:
+        if is_present:
+            return path
+        equivalent = self._equivalent(path)
+        if equivalent is None:
             raise self._absent(text, path)
-        return path
+        return equivalent
+
+    def _equivalent(self, path: Path) -> Path | None:
+        """The file whose name differs from that of ``path`` only in how its accents are encoded;
+        None if there is none. Macs write an umlaut as two characters, most tables have one.
+        """
+        if path.name.isascii() or not path.parent.is_dir():
+            return None
+        if path.parent not in self._composed_names:
+            files = [file for file in sorted(path.parent.iterdir()) if file.is_file()]
+            composed = {normalize("NFC", file.name): file for file in files}
+            self._composed_names[path.parent] = composed
+        return self._composed_names[path.parent].get(normalize("NFC", path.name))
 
     def _absent(self, text: str, path: Path) -> CellError:
         """The error that a cell names no file at ``path``."""

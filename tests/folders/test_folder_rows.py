@@ -241,6 +241,14 @@ def test_rows_without_ids(tmp_path: Path) -> None:
 # --- pictures ---
 
 
+def test_a_file_name_may_encode_its_accents_in_another_way(tmp_path: Path) -> None:
+    path = FolderBuilder(tmp_path / "f").set(3, "image", "images/R\u00f6ntgen.png").write()
+    (path / "images" / "Ro\u0308ntgen.png").write_bytes(png(3))
+    reading = reading_of(path)
+    assert reading.faults == []
+    assert reading.records[3].media == ("images/Ro\u0308ntgen.png",)
+
+
 def inline(number: int) -> str:
     return base64.b64encode(png(number)).decode()
 
