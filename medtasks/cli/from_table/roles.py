@@ -134,8 +134,8 @@ class Roles:
         blank = f" (name {first_names(unnamed)} in the header)" if unnamed else ""
         message = f"{file}: no column is named like the {role}: {_listed(names)}{blank}"
         of_options = {name for family in option_families(names) for name in family.values()}
-        others = [name for name in names if name not in of_options]
-        near = with_word_of(role, others) or get_close_matches(role, others, n=1, cutoff=0.8)
+        possible = [name for name in names if name not in of_options]
+        near = with_word_of(role, possible) or get_close_matches(role, possible, n=1, cutoff=0.8)
         text_option = "--question " if role == "question" else ""
         return Undecided(message, f"--column {role}=", near[:1], text_option)
 
