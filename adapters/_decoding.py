@@ -17,7 +17,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from medtasks.runs.replies import Reply, Timing
+from medtasks.runs.replies import Reply, ReplyTiming
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._letter_tokens import LETTERS, LetterTokens, RecordedAnswer
@@ -158,7 +158,7 @@ class Decoder:
         began = time.monotonic()
         output, records, first_token = self._generate(inputs, settings, seed, ties=detects_ties)
         rows = len(output)
-        timing = Timing(time.monotonic() - began, began, batch=rows, in_flight=rows)
+        timing = ReplyTiming(time.monotonic() - began, began, batch=rows, in_flight=rows)
         if first_token is not None:
             timing = replace(timing, first_token=first_token - began)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()

@@ -9,7 +9,7 @@ from typing import Any
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import short_hash
-from medtasks.runs.replies import Reply, Timing
+from medtasks.runs.replies import Reply, ReplyTiming
 
 from ._base import MedtasksAdapter
 from ._requests import ChatRequest
@@ -59,7 +59,7 @@ class MedtasksFunction(MedtasksAdapter):
             messages = request.messages(self.task_dict)
             began = time.monotonic()
             text = self._answer(messages)
-            timing = Timing(time.monotonic() - began, began)
+            timing = ReplyTiming(time.monotonic() - began, began)
             if not isinstance(text, str):
                 raise MedtasksError(f"the function returned {type(text).__name__}, expected a text")
             replies.append(Reply(text, timing=timing))

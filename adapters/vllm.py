@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import DataError, UsageError, exit_with_sentence, first_line
-from medtasks.runs.replies import Probabilities, Reply, Timing
+from medtasks.runs.replies import Probabilities, Reply, ReplyTiming
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._base import GeneratingAdapter
@@ -88,7 +88,7 @@ class MedtasksVLLM(GeneratingAdapter):
         for portion, messages in self._portions(requests):
             began = time.monotonic()
             outputs = self._outputs(portion, messages, settings)
-            whole = Timing(
+            whole = ReplyTiming(
                 time.monotonic() - began, began, batch=len(portion), in_flight=len(portion)
             )
             for output, request in zip(outputs, portion, strict=True):
@@ -204,7 +204,7 @@ class MedtasksVLLM(GeneratingAdapter):
         )
 
 
-def timing_of_output(metrics: Any, portion: Timing) -> Timing:
+def timing_of_output(metrics: Any, portion: ReplyTiming) -> ReplyTiming:
     """The timing of a request from vLLM's own metrics, or else that of its ``portion``.
 
     vLLM's engine notes when a request was queued, scheduled, and had its first and last token, as
@@ -217,7 +217,7 @@ def timing_of_output(metrics: Any, portion: Timing) -> Timing:
     last_token = getattr(metrics, "last_token_ts", 0.0)
     if not 0 < queued <= scheduled <= first_token <= last_token:
         return portion
-    return Timing(
+    return ReplyTiming(
         last_token - scheduled,
         portion.sent + scheduled - queued,
         queued=scheduled - queued,

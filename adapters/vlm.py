@@ -25,7 +25,7 @@ from medtasks.core.errors import (
     exit_with_sentence,
 )
 from medtasks.metrics.learned.checkpoints import no_progress_bars
-from medtasks.runs.replies import Reply, Timing
+from medtasks.runs.replies import Reply, ReplyTiming
 
 from ._base import GeneratingAdapter
 from ._checkpoint import LoadedCheckpoint, VLMArguments, load_checkpoint
@@ -266,8 +266,8 @@ class MedtasksVLM(GeneratingAdapter):
 
 
 def _timing_of_batch(
-    generation: Timing | None, prompts: Sequence[Prompt], began: float
-) -> Timing | None:
+    generation: ReplyTiming | None, prompts: Sequence[Prompt], began: float
+) -> ReplyTiming | None:
     """The timing of a batch that is answered now, from that of its ``generation``.
 
     The model began with the batch at ``began``. Its media were read before, while the model

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.errors import MedtasksError
-from medtasks.runs.replies import Reply, Timing
+from medtasks.runs.replies import Reply, ReplyTiming
 
 from .endpoints import begin_noting, noted_reply, renew_connections, responses_noted
 from .presentation import backend_name
@@ -177,9 +177,9 @@ class _ServerWatch:
             self._sendings[position] = _Sending(time.monotonic(), in_flight)
         return self._sendings[position]
 
-    def _timing(self, sending: _Sending) -> Timing:
+    def _timing(self, sending: _Sending) -> ReplyTiming:
         """The timing of a request whose response has just arrived."""
-        return Timing(
+        return ReplyTiming(
             time.monotonic() - sending.began,
             sending.began,
             queued=sending.began - self._created,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import UsageError, first_line
-from medtasks.runs.replies import Reply, Timing
+from medtasks.runs.replies import Reply, ReplyTiming
 
 GIVE_UP = 64
 """Consecutive failures after which the task's remaining requests are not sent."""
@@ -79,11 +79,11 @@ def _replies_or_reason(
         raise
     except Exception as error:  # models and third-party back-ends may raise anything
         return [], first_line(error)
-    timing = Timing(seconds, began, batch=len(part), in_flight=len(part))
+    timing = ReplyTiming(seconds, began, batch=len(part), in_flight=len(part))
     return [_timed(reply, timing) for reply in replies], ""
 
 
-def _timed(reply: Reply, timing: Timing) -> Reply:
+def _timed(reply: Reply, timing: ReplyTiming) -> Reply:
     """The reply with the timing of its batch, unless it failed or has one of its own."""
     if reply.failed is not None or reply.timing is not None:
         return reply

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from medtasks.runs.replies import Reply, Timing, Work
+from medtasks.runs.replies import Reply, ReplyTiming, Work
 
 from .hardware import hardware_of
 from .memory import PeakMemory
@@ -52,7 +52,7 @@ class WorkClock:
             rss=memory.resident,
         )
 
-    def _timing(self, reply: Reply) -> Timing | None:
+    def _timing(self, reply: Reply) -> ReplyTiming | None:
         """The timing of a reply, ``sent`` since the first request instead of by the clock."""
         timing = reply.timing
         if timing is None:

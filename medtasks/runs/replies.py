@@ -53,7 +53,7 @@ Positive = Annotated[int, Field(ge=1, le=10**9)]
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ReplyTiming:
     """The seconds of one reply, as a user of the model would wait for it.
 
     Args:
@@ -150,7 +150,7 @@ class Reply:
     media_seconds: float | None = field(default=None, compare=False)
     probabilities: Probabilities | None = None
     work: Work | None = None
-    timing: Timing | None = field(default=None, compare=False)
+    timing: ReplyTiming | None = field(default=None, compare=False)
     paced: PacedRound | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

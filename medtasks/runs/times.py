@@ -27,8 +27,8 @@ TIMES = "times"
 class RequestTime(Compact):
     """The seconds of one request to the model, or of one round of a stage-wise question.
 
-    The fields are those of `medtasks.runs.replies.Timing`, all but ``batch``, ``in_flight`` and
-    ``attempts`` None if they are unknown.
+    The fields are those of `medtasks.runs.replies.ReplyTiming`, all but ``batch``, ``in_flight``
+    and ``attempts`` None if they are unknown.
 
     Args:
         sample_id: the sample that was asked.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medtasks.core.errors import DataError
-from medtasks.runs.replies import Answer, Reply, Slot, Timing
+from medtasks.runs.replies import Answer, Reply, ReplyTiming, Slot
 from medtasks.runs.times import FoundTimes, RequestTime, read_times, request_times, write_times
 
 TASK = "med_cmr_mcq_ltg"
@@ -21,7 +21,7 @@ def answer(
     slot = Slot(TASK, doc_id, repeat, "", number is None, number)
     if seconds is None:
         return Answer(slot, Reply.failure("gone"))
-    return Answer(slot, Reply("A", output_tokens=3, timing=Timing(seconds)))
+    return Answer(slot, Reply("A", output_tokens=3, timing=ReplyTiming(seconds)))
 
 
 def test_lines_are_sorted_by_sample_repeat_and_round() -> None:

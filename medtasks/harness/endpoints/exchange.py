@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from medtasks.runs.replies import Reply, Timing
+from medtasks.runs.replies import Reply, ReplyTiming
 
 from .failures import Failure, failure_of
 
@@ -119,7 +119,7 @@ class Exchange:
         """The reply that has just arrived, with its timing."""
         if reply.failed is not None:
             return reply
-        timing = Timing(
+        timing = ReplyTiming(
             time.monotonic() - sent,
             sent,
             queued=sent - self.traffic.began,
