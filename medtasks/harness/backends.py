@@ -24,6 +24,9 @@ COMMON = (
     "async_hf",
     "openai",
     "async_openai",
+    "claude",
+    "gemini",
+    "litellm",
     "vllm",
 )
 """Back-ends that ``medtasks doctor`` checks by default."""
@@ -34,10 +37,15 @@ _NEEDED_WHEN_RUN = {
     "qwen3_vl": "qwen_vl_utils",
     "vllm": "vllm",
     "vllm_generate": "vllm",
+    "claude": "anthropic",
+    "gemini": "google.genai",
+    "litellm": "litellm",
 }
 """The module that a back-end needs to run, although it can be imported without it."""
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 """Distributions whose name is not that of their module."""
+_VENDORS = ("claude", "gemini", "litellm")
+"""Back-ends with an extra of their name, which installs the vendor's package."""
 
 
 class Lack(NamedTuple):
@@ -66,7 +74,7 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
         return Lack(f"cannot be imported: {first_line(error)}")
     model_id = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple).model_id
     module = _NEEDED_WHEN_RUN.get(model_id)
-    if module is None or find_spec(module) is not None:
+    if module is None or _can_be_imported(module):
         return None
     return _lack_of_module(module, model)
 
@@ -77,16 +85,27 @@ def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
         return {model: lack_of(model) for model in models}
 
 
+def _can_be_imported(module: str) -> bool:
+    """Whether a module is installed, which may be in a package that is not."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def _lack_of_module(module: str, model: str) -> Lack:
     """What to report of a back-end whose module ``module`` is not installed."""
     if module.startswith("lmms_eval"):
         return Lack(f"lmms-eval ships no module {module}")
     name = module.partition(".")[0]
-    return Lack(f"module {name} is not installed", f"pip install {_requirement(name, model)}")
+    missing = "google.genai" if name == "google" else name
+    return Lack(f"module {missing} is not installed", f"pip install {_requirement(name, model)}")
 
 
 def _requirement(module: str, model: str) -> str:
     """The requirement that installs a module: an extra of ours, or a distribution."""
+    if model in _VENDORS:
+        return f'"medtasks[{model}]"'
     if module not in ("decord", "vllm"):
         return _DISTRIBUTIONS.get(module, module)
     for family in ("qwen", "llava"):
