@@ -7,6 +7,7 @@ those of its HTTP library, and ``litellm`` reports either as a status of 500.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ _NO_CREDIT = "insufficient_quota"
 _CONNECTION = frozenset({"TransportError", "APIConnectionError"})
 """Base classes of the vendors' and HTTP libraries' exceptions if there was no response."""
 _TIMEOUT = frozenset({"TimeoutException", "APITimeoutError", "Timeout"})
+_SECONDS = re.compile(r"(?P<seconds>[0-9]{1,9}(\.[0-9]{1,9})?)s")
 _CAUSES = 8
 """Exceptions in a chain that are looked at: some packages raise an exception from itself."""
 
@@ -66,6 +68,8 @@ def _failure_of_status(error: Exception, status: int) -> Failure:
     if getattr(error, "code", None) == _NO_CREDIT:
         may_pass = False
     wait = seconds_to_wait(_headers_of(error))
+    if wait is None:
+        wait = _retry_delay(_details_of(error))
     if may_pass and wait is not None and wait > LONGEST_WAIT:
         may_pass = False
         reason = f"{reason} (the endpoint asks to wait {wait:.0f} s)"
@@ -118,13 +122,33 @@ def _headers_of(error: Exception) -> Mapping[str, str]:
     return headers or {}
 
 
-def _message_of(error: Exception) -> str:
-    """The endpoint's own message on one line, or else that of the package."""
+def _details_of(error: Exception) -> Mapping[str, Any]:
+    """The endpoint's own description of the error; empty if it sent none."""
     body = getattr(error, "body", None)
+    if not isinstance(body, Mapping):
+        body = getattr(error, "details", None)  # of google-genai
     if not isinstance(body, Mapping):
         body = _json_in(str(error))
     details = body.get("error", body)
-    message = details.get("message") if isinstance(details, Mapping) else None
+    return details if isinstance(details, Mapping) else {}
+
+
+def _retry_delay(details: Mapping[str, Any]) -> float | None:
+    """The seconds to wait that Gemini's API names in the body (``"retryDelay": "37s"``)."""
+    entries = details.get("details")
+    if not isinstance(entries, list):
+        return None
+    for entry in entries:
+        delay = entry.get("retryDelay") if isinstance(entry, Mapping) else None
+        match = _SECONDS.fullmatch(str(delay))
+        if match:
+            return float(match["seconds"])
+    return None
+
+
+def _message_of(error: Exception) -> str:
+    """The endpoint's own message on one line, or else that of the package."""
+    message = _details_of(error).get("message")
     return _line(str(message or getattr(error, "message", None) or error))
 
 
