@@ -29,6 +29,9 @@ spreadsheet has in place of a text. Lists and objects in JSON and Parquet are te
 CSV.
 """
 
+_EMPTY_OF_DATA_FRAMES = frozenset(("NaN", "nan", "<NA>"))
+"""What data frames write as a text for a cell without a value, if they are told to."""
+
 
 @dataclass(frozen=True)
 class SourceTable:
@@ -116,6 +119,8 @@ def _cell(value: Any, files: dict[bytes, bytes]) -> Cell:
     ``files`` has the pictures of earlier rows: equal ones are kept in memory once.
     """
     if isinstance(value, str):
+        if value.strip() in _EMPTY_OF_DATA_FRAMES:
+            return LostText(f"{value.strip()}, which data frames write for an empty cell")
         return text_or_lost(value)
     if isinstance(value, LostText):
         return value

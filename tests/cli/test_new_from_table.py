@@ -245,6 +245,7 @@ SENTENCES = [
     (changed(1, "answer", "E"), "line 3: the answer is 'E', expected"),
     (changed(1, "answer", "maybe"), "line 3: the answer is 'maybe', expected"),
     (changed(1, "answer", "#N/A"), "line 3: column 'answer' is the error #N/A"),
+    (changed(1, "answer", "nan"), "line 3: column 'answer' is nan, which data frames write"),
     (
         changed(1, "image", "pics/7.png"),
         "line 3: column 'image' is 'pics/7.png', which is not a file",
