@@ -102,7 +102,8 @@ def scored(
     for benchmark in board["benchmarks"]:
         for table in benchmark["tables"]:
             kind = table["name"].partition("-")[0]
-            if kind in ("media", *without):  # gains of media are differences of two runs
+            # gains of media are differences of two runs; no log of samples has seconds
+            if kind in ("media", "latency", *without):
                 continue
             if not table[
                 "rows"
