@@ -57,12 +57,14 @@ class WorkClock:
         timing = reply.timing
         if timing is None:
             return None
-        return replace(
-            timing,
+        return Timing(  # quicker than `replace`
             seconds=round(timing.seconds, 6),
             sent=round(timing.sent - self._began, 6),
             queued=_rounded(timing.queued),
             first_token=_rounded(timing.first_token),
+            batch=timing.batch,
+            in_flight=timing.in_flight,
+            attempts=timing.attempts,
             hardware=timing.hardware or self._hardware,
         )
 

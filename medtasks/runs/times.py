@@ -6,7 +6,7 @@ None of it is ever part of an identity, a hash or a comparison of scores.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.runs.replies import Answer, PacedRound, Positive, Seconds
+from medtasks.runs.replies import Answer, PacedRound, Positive, Seconds, Timing
 from medtasks.runs.usage import Count
 
 TIMES = "times"
@@ -110,10 +110,16 @@ def request_times(
     return sorted(times, key=lambda time: time.order)
 
 
+_TIMING = tuple(field.name for field in fields(Timing))
+"""The fields of a timing."""
+
+
 def _request_time(answer: Answer, sample_id: str) -> RequestTime:
     """The time of one request."""
     reply = answer.reply
-    timing: dict[str, Any] = {} if reply.timing is None else asdict(reply.timing)
+    timing: dict[str, Any] = {}
+    if reply.timing is not None:
+        timing = {name: getattr(reply.timing, name) for name in _TIMING}
     return RequestTime(
         sample_id=sample_id,
         repeat=answer.slot.repeat,
