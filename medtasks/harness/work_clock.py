@@ -57,7 +57,7 @@ class WorkClock:
         timing = reply.timing
         if timing is None:
             return None
-        return Timing(  # quicker than `replace`
+        return ReplyTiming(  # quicker than `replace`
             seconds=round(timing.seconds, 6),
             sent=round(timing.sent - self._began, 6),
             queued=_rounded(timing.queued),

@@ -17,7 +17,7 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.runs.replies import Answer, PacedRound, Positive, Seconds, Timing
+from medtasks.runs.replies import Answer, PacedRound, Positive, ReplyTiming, Seconds
 from medtasks.runs.usage import Count
 
 TIMES = "times"
@@ -110,7 +110,7 @@ def request_times(
     return sorted(times, key=lambda time: time.order)
 
 
-_TIMING = tuple(field.name for field in fields(Timing))
+_TIMING = tuple(field.name for field in fields(ReplyTiming))
 """The fields of a timing."""
 
 
