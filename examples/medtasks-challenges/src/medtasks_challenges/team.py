@@ -10,10 +10,18 @@ from medtasks.api import DataError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+_EXPECTED = {
+    "Contact_emails": "a list of one or more texts",
+    "measured": "the fields total_time, memory_used_mb, model_memory_mb and gpu_name",
+    "measured.total_time": "a number of seconds from 0",
+    "measured.memory_used_mb": "a number of megabytes from 0",
+    "measured.model_memory_mb": "a number of megabytes from 0",
+}
+"""What a field is; the others are texts."""
 
 
-class Measured(BaseModel):
+class TeamMeasurements(BaseModel):
     """What the organisers' script measures while it runs the model; None is unknown.
 
     Args:
@@ -47,7 +55,7 @@ class Team(BaseModel):
     Team_Name: _Text
     Country: _Text
     Notes_to_organizers: str = ""
-    measured: Measured = Measured()
+    measured: TeamMeasurements = TeamMeasurements()
 
     @property
     def submission_info(self) -> dict[str, Any]:
@@ -59,10 +67,11 @@ def read_team(path: Path) -> Team:
     """The team of a YAML or JSON file.
 
     Raises:
-        DataError: the file cannot be read, or a field is missing, unknown or wrong; names it.
+        DataError: the file cannot be read, or a field is missing, repeated, unknown or wrong; names
+            it.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_TeamLoader)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     except (ValueError, yaml.YAMLError) as error:
@@ -70,13 +79,49 @@ def read_team(path: Path) -> Team:
         raise DataError(
             f"{path}: is not valid YAML ({reason}), expected the fields of a team; check the file."
         ) from error
+    if not isinstance(content, dict):
+        raise DataError(
+            f"{path}: contains {content!r:.80}, expected the fields "
+            f"{', '.join(Team.model_fields)}; fix the file."
+        )
     try:
         return Team.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(key) for key in first["loc"]) or "the whole file"
-        state = "missing" if first["type"] == "missing" else f"{first['input']!r:.80}"
-        raise DataError(
-            f"{path}: field `{field}` is {state} ({first['msg']}), expected the fields "
-            f"{', '.join(Team.model_fields)}; fix the file."
-        ) from error
+        raise DataError(f"{path}: {_first_problem(error)}; fix the file.") from error
+
+
+class _TeamLoader(yaml.SafeLoader):
+    """Refuses repeated keys, of which YAML's own loader keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping.
+
+        Raises:
+            yaml.YAMLError: a key is repeated.
+        """
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # reported below, as no key of a mapping
+            if key.value in seen:
+                line = key.start_mark.line + 1
+                raise yaml.YAMLError(f"line {line} repeats the field {key.value}")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _first_problem(error: ValidationError) -> str:
+    """The first wrong field, what it is, and what was expected."""
+    problem = error.errors()[0]
+    keys = [str(key) for key in problem["loc"]]
+    field = ".".join(keys)
+    if problem["type"] == "missing":
+        return f"field `{field}` is missing, expected {_EXPECTED.get(field, 'a text')}"
+    found = f"field `{field}` is {problem['input']!r:.80}"
+    if problem["type"] in ("extra_forbidden", "invalid_key"):
+        names = TeamMeasurements.model_fields if len(keys) > 1 else Team.model_fields
+        return f"{found}, expected no fields but {', '.join(names)}"
+    expected = _EXPECTED.get(field, "a text")
+    if problem["input"] is False and expected == "a text":
+        expected = "a text (YAML reads NO as false: quote it)"
+    return f"{found}, expected {expected}"
