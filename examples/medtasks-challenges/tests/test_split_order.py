@@ -66,3 +66,31 @@ def test_a_split_that_is_short_or_missing_is_refused(
     short = written_split(tmp_path, release_rows[:1499], "jsonl")
     with pytest.raises(DataError, match="has 1,499 rows to select from, expected at least 1,500"):
         check_order(short, selection, level1_only=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "level1_only", "expected"),
+    [
+        ({"img_id": 5}, False, "field `img_id` of selected row 0 is 5, and 'img"),
+        ({"question": None}, False, "field `question` of selected row 0 is None, and 'Question"),
+        ({"complexity": "1"}, True, "field `complexity` of row 0 is '1', expected a whole number"),
+    ],
+)
+def test_fields_of_another_type_are_named(
+    change: dict[str, object],
+    level1_only: bool,
+    expected: str,
+    release_rows: Rows,
+    documents: Rows,
+    tmp_path: Path,
+) -> None:
+    rows = [{**row, **change} for row in release_rows]
+    split = written_split(tmp_path, rows, "jsonl")
+    with pytest.raises(DataError, match=expected):
+        check_order(split, kvasir_rows.shuffled(documents), level1_only=level1_only)
+
+
+def test_a_damaged_folder_of_save_to_disk_is_refused(documents: Rows, tmp_path: Path) -> None:
+    (tmp_path / "dataset_info.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match="cannot be read as a saved dataset with img_id, question"):
+        check_order(tmp_path, kvasir_rows.shuffled(documents), level1_only=False)

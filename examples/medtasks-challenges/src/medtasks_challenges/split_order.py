@@ -38,9 +38,7 @@ def check_order(split: Path, documents: Sequence[Document], *, level1_only: bool
     """
     rows = _read(split)
     if level1_only:
-        complexities = enumerate(rows["complexity"])
-        # as `filter` selects them, without its progress bar
-        rows = rows.select([number for number, complexity in complexities if complexity == 1])
+        rows = rows.select(_level1_numbers(rows, split))
     if len(rows) < SELECTED:
         raise DataError(
             f"{split}: has {len(rows):,} rows to select from, expected at least {SELECTED:,}; give "
@@ -51,18 +49,32 @@ def check_order(split: Path, documents: Sequence[Document], *, level1_only: bool
         for field in ("img_id", "question"):
             if row[field] != document[field]:
                 raise DataError(
-                    f"{split}: field `{field}` of selected row {number} is {row[field][:80]!r}, "
-                    f"and {document[field][:80]!r} in the prepared data; prepare the data from "
+                    f"{split}: field `{field}` of selected row {number} is {row[field]!r:.80}, "
+                    f"and {document[field]!r:.80} in the prepared data; prepare the data from "
                     "this split."
                 )
 
 
+def _level1_numbers(rows: Dataset, split: Path) -> list[int]:
+    """The numbers of the rows of complexity 1: `Dataset.filter` would show a progress bar."""
+    numbers = []
+    for number, complexity in enumerate(rows["complexity"]):
+        if not isinstance(complexity, int):
+            raise DataError(
+                f"{split}: field `complexity` of row {number} is {complexity!r:.80}, expected a "
+                "whole number; give an unchanged copy of the split."
+            )
+        if complexity == 1:
+            numbers.append(number)
+    return numbers
+
+
 def _read(split: Path) -> Dataset:
     """The columns that are compared, of all rows."""
-    from datasets import Dataset, load_from_disk
+    from datasets import Dataset
 
     if (split / "dataset_info.json").is_file():
-        return load_from_disk(str(split)).select_columns(COLUMNS)
+        return _read_saved(split)
     files = _files(split)
     if files[0].suffix == ".jsonl":
         rows = []
@@ -78,6 +90,20 @@ def _read(split: Path) -> Dataset:
             "files."
         ) from error
     return Dataset.from_dict(pa.concat_tables(tables).to_pydict())
+
+
+def _read_saved(split: Path) -> Dataset:
+    """The columns of a folder of ``Dataset.save_to_disk``."""
+    from datasets import load_from_disk
+
+    try:
+        return load_from_disk(str(split)).select_columns(COLUMNS)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"{split}: cannot be read as a saved dataset with {', '.join(COLUMNS)} ({reason}); "
+            "check the files."
+        ) from error
 
 
 def _files(split: Path) -> list[Path]:
