@@ -26,6 +26,7 @@ COMPLETE = '{"answer": "A polyp.", "explanation": "Round.", "confidence": 0.5}'
         f'<think>{{"answer": "no"}}</think>{COMPLETE}',
         f'{{"answer": "first", "explanation": "first"}}\n{COMPLETE}',
         COMPLETE.replace("explanation", "textual_explanation"),
+        f'{COMPLETE[:-1]}, "note": "two\nlines"}}',
         COMPLETE.replace("explanation", "reasoning_trace"),
     ],
 )
@@ -56,6 +57,11 @@ def test_what_is_missing_has_a_status(response: str, status: str) -> None:
     assert isinstance(answer, str)
     assert ExplainedAnswerFilter.status(answer) == ("ok" if answer else "no_answer")
     assert bool(answer) == (status != "no_answer")  # a marker might overlap with the reference
+
+
+def test_half_a_surrogate_pair_does_not_reach_a_file() -> None:
+    reply = read_reply(r'{"answer": "\ud83d A", "explanation": "\ud83e\ude7a B \udc00"}')
+    assert (reply.answer, reply.explanation) == ("\ufffd A", "\U0001fa7a B \ufffd")
 
 
 @pytest.mark.parametrize(

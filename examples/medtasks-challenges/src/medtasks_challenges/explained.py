@@ -7,6 +7,7 @@ object, such as a code fence, is ignored. A reply without such an object has no 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from medtasks.api import FilterInfo, OptionLetterFilter, Reading, ResponseFilter, strip_thinking
 
 _EXPLANATION_KEYS = ("explanation", "textual_explanation", "reasoning_trace")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_OBJECTS = 100
 """Braces at which an object is tried to be read: a runaway reply has thousands."""
 
@@ -69,7 +71,7 @@ def read_reply(response: str) -> ExplainedReply:
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in a text, in order, none of them inside another one."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(strict=False)  # models write line breaks in texts unescaped
     start = text.find("{")
     for _ in range(_MOST_OBJECTS):
         if start < 0:
@@ -84,9 +86,14 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _text(value: object) -> str:
-    """A text without blanks around it, or a number as text; empty for anything else."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value).strip() if isinstance(value, str) or is_number else ""
+    """A text without blanks around it, or a number as text; empty for anything else.
+
+    Half a surrogate pair, which JSON can escape but no file can contain, becomes U+FFFD.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    encodable = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", str(value))
+    return encodable.strip()
 
 
 def _share(value: object) -> float | None:
@@ -101,7 +108,7 @@ class ExplainedAnswerFilter(ResponseFilter):
     overlaps with.
     """
 
-    version = "1"
+    version = "2"
 
     @staticmethod
     def read(text: str) -> str:
@@ -117,7 +124,7 @@ class ExplainedAnswerFilter(ResponseFilter):
 class ExplainedReplyFilter(ResponseFilter):
     """Raw responses become JSON objects with ``answer`` and ``explanation``."""
 
-    version = "1"
+    version = "2"
 
     @staticmethod
     def read(text: str) -> str:
@@ -139,7 +146,7 @@ class ExplainedOptionFilter(OptionLetterFilter):
     of a reply without a JSON object, it reads everything.
     """
 
-    version = f"1+{OptionLetterFilter.version}"
+    version = f"2+{OptionLetterFilter.version}"
 
     def reader(self, context: Any) -> Callable[[str], Reading]:
         """The function that reads responses to documents with these options."""
