@@ -15,7 +15,7 @@ from medtasks.api import DataError, Release
 from PIL import Image
 
 from medtasks_challenges import medreason
-from medtasks_challenges.medreason_scores import Judged, medreason_scores
+from medtasks_challenges.medreason_scores import JudgedCase, medreason_scores
 
 GROUP = "medreason_2026"
 TEXT = {"type": "string", "pattern": r"\S"}
@@ -206,7 +206,7 @@ def prepare_cases(folder: Path) -> None:
 def test_the_trace_limits_visual_accuracy(
     va_answer: float, rvf_trace: float, expected: float
 ) -> None:
-    assert Judged(2, va_answer, rvf_trace).va_final == expected
+    assert JudgedCase(2, va_answer, rvf_trace).va_final == expected
 
 
 def answer(case_id: str, task_type: str, text: str, trace: str = "Seen.") -> dict[str, str]:
@@ -284,6 +284,41 @@ def test_judges_must_score_all_open_cases_or_none(tmp_path: Path) -> None:
     judged = write(tmp_path, "judge_scores.json", {"scores": JUDGED[:1]})
     with pytest.raises(DataError, match="field `scores` has 1 of 2 open cases, expected all"):
         medreason_scores(results, truth, judged)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"case_id": "m1"}, "1 cases that are not open cases of the ground truth .m1., expected"),
+        ({"case_id": "x9"}, "1 cases that are not open cases of the ground truth .x9., expected"),
+        ({"gt_final": "3"}, "entry 2, record o2: field `gt_final` is '3', expected a finite num"),
+        ({"va_answer": float("nan")}, "field `va_answer` is nan, expected a finite number"),
+        ({"rvf_trace": 10**400}, "field `rvf_trace` is 1000.*, expected a finite number"),
+        ({"rvf_trace": True}, "field `rvf_trace` is True, expected a finite number"),
+    ],
+)
+def test_a_wrong_score_of_the_judges_is_named(
+    change: dict[str, object], expected: str, tmp_path: Path
+) -> None:
+    results = write(tmp_path, "results.json", {"answers": ANSWERS})
+    truth = write(tmp_path, "ground_truth.json", {"cases": TRUTH})
+    judged = write(tmp_path, "judge.json", {"scores": [JUDGED[0], {**JUDGED[1], **change}]})
+    with pytest.raises(DataError, match=expected):
+        medreason_scores(results, truth, judged)
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "submission.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("results.json", json.dumps({"answers": ANSWERS}))
+    truth = write(tmp_path, "ground_truth.json", {"cases": TRUTH})
+    intact = archive.read_bytes()
+    flipped = bytearray(intact)
+    flipped[60] ^= 0xFF
+    for damaged in (bytes(flipped), intact[:-30], b""):
+        archive.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"submission\.zip: is not a readable ZIP file"):
+            medreason_scores(archive, truth)
 
 
 def test_an_archive_with_other_files_is_refused(tmp_path: Path) -> None:

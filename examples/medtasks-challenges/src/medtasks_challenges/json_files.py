@@ -1,9 +1,12 @@
-"""JSON files of challenges: read whole, with lists of objects in a field."""
+"""JSON files of challenges, also in ZIP files: read whole, with lists of objects in a field."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,21 @@ def read_json(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is not UTF-8 text, expected JSON; check the file.") from error
     return parse_json(text, path)
+
+
+@contextmanager
+def reading_zip(path: Path) -> Iterator[None]:
+    """Report that a ZIP file cannot be read, or is damaged or encrypted.
+
+    Raises:
+        DataError: the block could not read it.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path}: is not a readable ZIP file ({error}); check it.") from error
 
 
 def parse_json(text: str | bytes, path: Path) -> Any:
@@ -46,13 +64,12 @@ def objects_in(content: Any, field: str, path: Path) -> list[Mapping[str, Any]]:
     entries = content.get(field) if isinstance(content, dict) else content
     if not isinstance(entries, list):
         raise DataError(
-            f"{path}: field `{field}` is {str(entries)[:80]!r}, expected a list of objects; fix "
-            "the file."
+            f"{path}: field `{field}` is {entries!r:.80}, expected a list of objects; fix the file."
         )
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
             raise DataError(
-                f"{path}: entry {number} of `{field}` is {str(entry)[:80]!r}, expected an object; "
+                f"{path}: entry {number} of `{field}` is {entry!r:.80}, expected an object; "
                 "fix the file."
             )
     return entries

@@ -7,6 +7,7 @@ without a file of them, open cases have no score.
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,13 @@ from typing import Any
 
 from medtasks.api import DataError, Where, text_field, wrong
 
-from medtasks_challenges.json_files import objects_in, parse_json, read_json
+from medtasks_challenges.json_files import objects_in, parse_json, read_json, reading_zip
 from medtasks_challenges.medreason import case_type
 from medtasks_challenges.medreason_file import MEMBER
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCase:
     """An open case as the organisers' judges score it.
 
     Args:
@@ -39,7 +40,7 @@ class Judged:
     def va_final(self) -> float:
         """The visual accuracy, at most 1 if the trace has up to 1, at most 3 if it has 2.
 
-        >>> Judged(2, 4, 1).va_final, Judged(2, 4, 2).va_final, Judged(2, 4, 3).va_final
+        >>> JudgedCase(2, 4, 1).va_final, JudgedCase(2, 4, 2).va_final, JudgedCase(2, 4, 3).va_final
         (1, 3, 4)
         """
         if self.rvf_trace <= 1:
@@ -69,6 +70,37 @@ class MedReasonScores:
     judged_cases: int
 
 
+@dataclass(frozen=True)
+class CaseEntry:
+    """The entry of a case in a file of the challenge.
+
+    Args:
+        fields: the entry.
+        where: its place, for messages.
+    """
+
+    fields: Mapping[str, Any]
+    where: Where
+
+    @property
+    def task_type(self) -> str:
+        """``mcq`` or ``open``."""
+        return case_type(self.fields, self.where)
+
+    def text(self, field: str) -> str:
+        """The text of a field, without blanks around it; an error if it has none."""
+        return text_field(self.fields, field, self.where).strip()
+
+    def number(self, field: str) -> float:
+        """The finite number in a field; an error if it has none."""
+        value = self.fields.get(field)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise wrong(self.where, field, value, "a finite number")
+        if not abs(value) <= sys.float_info.max:  # also NaN, and integers that no float can hold
+            raise wrong(self.where, field, value, "a finite number")
+        return float(value)
+
+
 def medreason_scores(
     submission: Path, ground_truth: Path, judge_scores: Path | None = None
 ) -> MedReasonScores:
@@ -80,35 +112,33 @@ def medreason_scores(
         judge_scores: the organisers' scores of open cases.
 
     Raises:
-        DataError: a case is missing, unknown, repeated or of another type; an open case lacks its
-            reasoning trace; or the judges have scored only some of the open cases.
+        DataError: a file cannot be read; a case is missing, unknown, repeated or of another type;
+            an open case lacks its reasoning trace; or the judges have scored only some of the open
+            cases, or other cases.
     """
-    answers = _answers(submission)
-    truth = _by_case(objects_in(read_json(ground_truth), "cases", ground_truth), ground_truth.name)
-    _compare_cases(answers, truth, submission)
-    judged = {} if judge_scores is None else _judged(judge_scores)
-    correct: list[bool] = []
-    open_cases: list[Judged | None] = []
-    for case_id, entry in truth.items():
-        where = Where(ground_truth.name, 1, case_id, "file")
-        if case_type(entry, where) == "mcq":
-            label = text_field(entry, "answer", where).strip()
-            correct.append(str(answers[case_id]["answer"]).strip() == label)
+    truth = _by_case(read_json(ground_truth), "cases", ground_truth)
+    answers = _by_case(_submitted(submission), "answers", submission)
+    _refuse_other_cases(answers, truth, submission)
+    correct = []
+    open_cases = []
+    for case_id, case in truth.items():
+        answer = answers[case_id]
+        if answer.task_type != case.task_type:
+            raise wrong(answer.where, "task_type", answer.fields["task_type"], case.task_type)
+        label_or_text = answer.text("answer")
+        if case.task_type == "mcq":
+            correct.append(label_or_text == case.text("answer"))
         else:
-            open_cases.append(judged.get(case_id))
-    scored = [case for case in open_cases if case is not None]
-    if scored and len(scored) < len(open_cases):
-        raise DataError(
-            f"{judge_scores}: field `scores` has {len(scored):,} of {len(open_cases):,} open "
-            "cases, expected all; add the others."
-        )
+            answer.text("reasoning_trace")
+            open_cases.append(case_id)
+    judged = [] if judge_scores is None else _judged(judge_scores, open_cases)
     return MedReasonScores(
         mcq_accuracy=_mean(correct),
-        open_gt=_mean([case.gt_final for case in scored]),
-        open_va=_mean([case.va_final for case in scored]),
+        open_gt=_mean([case.gt_final for case in judged]),
+        open_va=_mean([case.va_final for case in judged]),
         mcq_cases=len(correct),
         open_cases=len(open_cases),
-        judged_cases=len(scored),
+        judged_cases=len(judged),
     )
 
 
@@ -117,51 +147,37 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _answers(path: Path) -> dict[str, Mapping[str, Any]]:
-    """The answers of a submission by case, each with the fields that its type requires."""
-    answers = _by_case(_entries(path), path.name)
-    for case_id, entry in answers.items():
-        where = Where(path.name, 1, case_id, "file")
-        text_field(entry, "answer", where)
-        if case_type(entry, where) == "open":
-            text_field(entry, "reasoning_trace", where)
-    return answers
-
-
-def _entries(path: Path) -> list[Mapping[str, Any]]:
-    """The entries of ``answers`` in a ZIP file or ``results.json``."""
+def _submitted(path: Path) -> Any:
+    """The content of ``results.json``, which may be in a ZIP file."""
     if path.suffix.lower() != ".zip":
-        return objects_in(read_json(path), "answers", path)
-    try:
-        with zipfile.ZipFile(path) as file:
-            names = file.namelist()
-            if names != [MEMBER]:
-                raise DataError(
-                    f"{path}: contains {', '.join(names)}, expected {MEMBER} alone; remove the "
-                    "rest."
-                )
-            text = file.read(MEMBER)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: is not a readable ZIP file ({error}); check it.") from error
-    return objects_in(parse_json(text, path), "answers", path)
+        return read_json(path)
+    with reading_zip(path), zipfile.ZipFile(path) as file:
+        names = file.namelist()
+        if names != [MEMBER]:
+            raise DataError(
+                f"{path}: contains {', '.join(names) or 'no file'}, expected {MEMBER} alone; write "
+                "the file anew."
+            )
+        text = file.read(MEMBER)
+    return parse_json(text, path)
 
 
-def _by_case(entries: Sequence[Mapping[str, Any]], name: str) -> dict[str, Mapping[str, Any]]:
-    """Entries by their ``case_id``."""
-    by_case: dict[str, Mapping[str, Any]] = {}
-    for number, entry in enumerate(entries, start=1):
-        where = Where(name, number, unit="entry")
-        case_id = text_field(entry, "case_id", where).strip()
+def _by_case(content: Any, field: str, path: Path) -> dict[str, CaseEntry]:
+    """The entries of a file by their ``case_id``."""
+    by_case: dict[str, CaseEntry] = {}
+    for number, fields in enumerate(objects_in(content, field, path), start=1):
+        entry = CaseEntry(fields, Where(path.name, number, unit="entry"))
+        case_id = entry.text("case_id")
         if case_id in by_case:
-            raise wrong(where, "case_id", case_id, "an id that no other entry has")
-        by_case[case_id] = entry
+            raise wrong(entry.where, "case_id", case_id, "an id that no other entry has")
+        by_case[case_id] = CaseEntry(fields, Where(path.name, number, case_id, "entry"))
     return by_case
 
 
-def _compare_cases(
-    answers: Mapping[str, Mapping[str, Any]], truth: Mapping[str, Mapping[str, Any]], path: Path
+def _refuse_other_cases(
+    answers: Mapping[str, CaseEntry], truth: Mapping[str, CaseEntry], path: Path
 ) -> None:
-    """Raise an error unless each case has one answer of its type."""
+    """Raise an error unless each case has an answer, and each answer a case."""
     missing = sorted(truth.keys() - answers.keys())
     unknown = sorted(answers.keys() - truth.keys())
     if missing or unknown:
@@ -170,22 +186,25 @@ def _compare_cases(
             f"{path}: field `answers` lacks {len(missing):,} cases and has {len(unknown):,} "
             f"unknown ones ({named}), expected each case once; fix the file."
         )
-    for case_id, entry in truth.items():
-        where = Where(path.name, 1, case_id, "file")
-        expected = case_type(entry, where)
-        if case_type(answers[case_id], where) != expected:
-            raise wrong(where, "task_type", answers[case_id]["task_type"], expected)
 
 
-def _judged(path: Path) -> dict[str, Judged]:
-    """The organisers' scores of open cases by case."""
-    judged: dict[str, Judged] = {}
-    for case_id, entry in _by_case(objects_in(read_json(path), "scores", path), path.name).items():
-        values = {}
-        for field in ("gt_final", "va_answer", "rvf_trace"):
-            value = entry.get(field)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise wrong(Where(path.name, 1, case_id, "file"), field, value, "a number")
-            values[field] = float(value)
-        judged[case_id] = Judged(**values)
+def _judged(path: Path, open_cases: Sequence[str]) -> list[JudgedCase]:
+    """The organisers' scores of the open cases: of all, or of none."""
+    scores = _by_case(read_json(path), "scores", path)
+    unknown = sorted(scores.keys() - set(open_cases))
+    if unknown:
+        raise DataError(
+            f"{path}: field `scores` has {len(unknown):,} cases that are not open cases of the "
+            f"ground truth ({', '.join(unknown[:5])}), expected open cases alone; fix the file."
+        )
+    if scores and len(scores) < len(open_cases):
+        raise DataError(
+            f"{path}: field `scores` has {len(scores):,} of {len(open_cases):,} open cases, "
+            "expected all; add the others."
+        )
+    judged = []
+    for entry in scores.values():
+        gt_final = entry.number("gt_final")
+        va_answer = entry.number("va_answer")
+        judged.append(JudgedCase(gt_final, va_answer, entry.number("rvf_trace")))
     return judged
