@@ -140,6 +140,13 @@ def written(
     return out
 
 
+@pytest.fixture
+def predictions(written: Path) -> dict[str, Any]:
+    """The content of the file of subtask 1."""
+    content: dict[str, Any] = json.loads(written.read_text(encoding="utf-8"))
+    return content
+
+
 @pytest.fixture(scope="session")
 def explained(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that explains its answers to the rows of subtask 2."""

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from conftest import Command, saved_run
 from medtasks.api import DataError, Release
-from test_medico import PREDICTIONS_1
+from test_medico_predictions import PREDICTIONS_1
 
 from medtasks_challenges import medvqa_gi
 
@@ -36,6 +36,25 @@ def test_the_file_has_the_rows_in_the_order_of_the_split_and_two_digits(
     assert 0 < content["public_scores"]["rouge1"] < 1
     printed = command("score", "gi-2026-1", out)
     assert f"rouge1 {content['public_scores']['rouge1']:.2f} [" in printed
+
+    first, second, *_ = content["predictions"]
+    edited = tmp_path / "edited.json"
+    for entry, change, expected in (
+        (second, {"index": True}, "field `index` of prediction 1 is True, expected 1;"),
+        (first, {"answer": None}, "field `answer` of prediction 0 is None, expected a text;"),
+        (content, {"public_scores": [1]}, r"field `public_scores` is \[1\], expected an object;"),
+    ):
+        intact = dict(entry)
+        entry.update(change)
+        edited.write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(SystemExit, match=expected):
+            command("score", "gi-2026-1", edited)
+        entry.update(intact)
+
+
+def test_options_of_another_challenge_are_refused(command: Command, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="leave out --ground-truth and --judge-scores"):
+        command("score", "gi-2026-1", tmp_path / "x.json", "--ground-truth", tmp_path / "y.json")
 
 
 def test_a_wrong_row_is_named(tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ from medtasks_challenges import (
     explanations_file,
     kvasir_rows,
     medreason_file,
+    output_files,
     predictions_file,
     public_scores,
     run_answers,
     split_order,
 )
-from medtasks_challenges.predictions_file import GI_1, MEDICO_1, Challenge
+from medtasks_challenges.predictions_file import GI_1, MEDICO_1, PredictionsChallenge
 from medtasks_challenges.score_command import score
 from medtasks_challenges.team import read_team
 
@@ -82,7 +83,7 @@ def gi_2026_1(
 
 
 def _write_predictions(
-    challenge: Challenge,
+    challenge: PredictionsChallenge,
     path: Path,
     team_path: Path,
     out: Path,
@@ -91,14 +92,14 @@ def _write_predictions(
     split: Path | None = None,
 ) -> None:
     """Write the predictions of a run, and print the public scores and what is missing."""
-    _refuse_existing(out)
+    output_files.refuse_unwritable(out)
     team = read_team(team_path)
     run = run_answers.only_run(path)
     documents = challenge.documents()
     expected = challenge.rows
     if expected is None:
         expected = run_answers.prepared_rows(run, challenge.benchmark)
-    run_answers.selected(documents, expected)
+    run_answers.refuse_partial(documents, expected)
     if split is not None:
         split_order.check_order(split, documents, level1_only=False)
     answers = run_answers.answers_of(run, tasks or _tasks_in(run, challenge))
@@ -110,7 +111,7 @@ def _write_predictions(
     rounded = public_scores.rounded(scores, challenge.digits)
     content = predictions_file.predictions_file(documents, ordered, team, rounded, run)
     text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
-    out.write_text(text, encoding="utf-8")
+    output_files.write_file(out, text.encode())
     _report(run, out, len(documents), problems, "written as empty texts, which score 0")
     for line in public_scores.score_lines(scores, challenge.digits):
         print(line)
@@ -119,7 +120,7 @@ def _write_predictions(
         print(f"null, because the team file does not state it under `measured`: {names}")
 
 
-def _tasks_in(run: Run, challenge: Challenge) -> Sequence[str]:
+def _tasks_in(run: Run, challenge: PredictionsChallenge) -> Sequence[str]:
     """The tasks of the run that are in the first of the challenge's alternatives of which it has
     any; rows of the others count as missing.
 
@@ -154,11 +155,11 @@ def medico_2026_2(
     allow_missing: AllowMissing = False,
 ) -> None:
     """Write submission_task2.jsonl and submission_task2.py of Medico 2026, subtask 2."""
-    _refuse_existing(out)
+    output_files.refuse_unwritable(out)
     information = read_team(team)
     explained_run = run_answers.only_run(run)
     documents = kvasir_rows.subtask2.documents(media=False)
-    run_answers.selected(documents, kvasir_rows.SELECTED)
+    run_answers.refuse_partial(documents, kvasir_rows.SELECTED)
     if split is not None:
         split_order.check_order(split, documents, level1_only=True)
     public_scores.refuse_excluded(explained_run)
@@ -168,24 +169,22 @@ def medico_2026_2(
     differing = 0
     if answers is not None:
         run_of_answers = run_answers.only_run(answers)
-        answers_by_sample = run_answers.answers_of(run_of_answers, [answers_task])
+        answers_by_sample = run_answers.answers_of(
+            run_of_answers, [answers_task], option="--answers-task"
+        )
         rows, differing = explanations_file.with_answers(rows, answers_by_sample)
-    problems = []
-    for row in rows:
-        if row.problem:
-            problems.append(f"{row.document['sample_id']}: {row.problem}")
+    problems = explanations_file.problems_of(rows)
     if not allow_missing:
         run_answers.refuse_missing(problems, len(rows), ADVICE)
-    out.mkdir(parents=True)
-    jsonl = explanations_file.jsonl(rows)
-    (out / "submission_task2.jsonl").write_text(jsonl, encoding="utf-8")
-    (out / "submission_task2.py").write_text(explanations_file.script(information), "utf-8")
+    texts = {
+        "submission_task2.jsonl": explanations_file.jsonl(rows),
+        "submission_task2.py": explanations_file.script(information),
+    }
+    output_files.write_folder(out, texts)
     _report(explained_run, out, len(rows), problems, "stated in words")
     if differing:
         print(f"{differing:,} explanations were given for another answer than that of {answers}")
-    stated = [row for row in rows if row.reply.confidence is not None]
-    invalid = [row for row in rows if row.reply.has_invalid_confidence]
-    print(f"confidence_score: {len(stated):,} stated, {len(invalid):,} invalid and left out")
+    print(explanations_file.confidence_line(rows))
     print("visual_explanation: none, because runs have no heatmaps, masks or boxes")
 
 
@@ -198,38 +197,26 @@ def medreason(
     allow_missing: AllowMissing = False,
 ) -> None:
     """Write the ZIP file of MedReason with results.json."""
-    _refuse_existing(out)
+    output_files.refuse_unwritable(out)
+    if not name.strip():
+        raise UsageError("--name is empty, expected the submission's name; give one.")
     medreason_run = run_answers.only_run(run)
     cases = medreason_file.documents()
     tasks = task or ["medreason_2026_mcq", "medreason_2026_open"]
-    present = [name for name in tasks if name in medreason_run.manifest.tasks]
+    present = [asked for asked in tasks if asked in medreason_run.manifest.tasks]
     expected = run_answers.prepared_rows(medreason_run, medreason_file.BENCHMARK)
-    run_answers.selected(cases, expected)
+    run_answers.refuse_partial(cases, expected)
     by_sample = run_answers.answers_of(medreason_run, tasks if task else present)
     ordered = run_answers.in_order(cases, by_sample)
     answers = medreason_file.case_answers(cases, ordered)
-    choice_problems: list[str] = []
-    open_problems: list[str] = []
-    for answer in answers:
-        if answer.problem:
-            problems = open_problems if answer.is_open else choice_problems
-            problems.append(f"{answer.document['sample_id']}: {answer.problem}")
+    choice_problems = medreason_file.problems_of(answers, "mcq")
+    open_problems = medreason_file.problems_of(answers, "open")
     run_answers.refuse_missing(choice_problems, len(cases), ADVICE_OPTIONS)
     if not allow_missing:
         run_answers.refuse_missing(open_problems, len(cases), ADVICE)
     content = medreason_file.results(answers, name)
-    out.write_bytes(medreason_file.archive(content))
+    output_files.write_file(out, medreason_file.archive(content))
     _report(medreason_run, out, len(cases), open_problems, "stated in words")
-
-
-def _refuse_existing(out: Path) -> None:
-    """Raise an error if the output exists.
-
-    Raises:
-        UsageError: it does.
-    """
-    if out.exists():
-        raise UsageError(f"--out {out}: exists already; give another name, or remove it.")
 
 
 def _report(run: Run, out: Path, rows: int, problems: Sequence[str], meaning: str) -> None:
@@ -244,7 +231,7 @@ def _report(run: Run, out: Path, rows: int, problems: Sequence[str], meaning: st
 
 
 def main() -> None:
-    """Run the command; errors are one sentence, with exit code 2 for wrong usage and 1 else."""
+    """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage."""
     try:
         app()
     except MedtasksError as error:

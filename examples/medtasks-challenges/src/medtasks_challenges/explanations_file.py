@@ -17,7 +17,7 @@ from typing import Any
 from medtasks.api import Document
 
 from medtasks_challenges.explained import ExplainedReply, read_reply
-from medtasks_challenges.run_answers import RunAnswer
+from medtasks_challenges.run_answers import ChallengeAnswer, first_of
 from medtasks_challenges.team import Team
 
 NO_ANSWER = "No answer was given."
@@ -40,7 +40,7 @@ class ExplainedRow:
 
 
 def explained_rows(
-    documents: Sequence[Document], answers: Sequence[RunAnswer]
+    documents: Sequence[Document], answers: Sequence[ChallengeAnswer]
 ) -> list[ExplainedRow]:
     """The rows of the file from the raw responses of a run, in order."""
     rows = []
@@ -48,13 +48,13 @@ def explained_rows(
         reply = read_reply(answer.response)
         problem = answer.problem
         if not problem and reply.status != "ok":
-            problem = reply.status
+            problem = f"status {reply.status}"
         rows.append(ExplainedRow(document, reply, problem))
     return rows
 
 
 def with_answers(
-    rows: Sequence[ExplainedRow], answers: Mapping[str, RunAnswer]
+    rows: Sequence[ExplainedRow], answers: Mapping[str, ChallengeAnswer]
 ) -> tuple[list[ExplainedRow], int]:
     """The rows with the answers of another run, which must be those of subtask 1; and how many
     explanations were given for another answer.
@@ -63,14 +63,33 @@ def with_answers(
     differing = 0
     for row in rows:
         sample_id = str(row.document["sample_id"])
-        answer = answers.get(sample_id, RunAnswer(sample_id, problem="not in the run of answers"))
-        differing += not answer.problem and answer.answer != row.reply.answer
+        answer = answers.get(
+            sample_id, ChallengeAnswer(sample_id, problem="not in the run of answers")
+        )
+        explanation = row.reply.explanation
+        if explanation and not answer.problem and answer.answer != row.reply.answer:
+            differing += 1
+        # with an explanation, only the answer can be missing, which the other run has
+        problem = "" if explanation else row.problem
         reply = replace(row.reply, answer=answer.answer)
-        problem = row.problem
-        if problem == "no_answer" and reply.explanation:
-            problem = ""  # the other run has the answer
         replaced.append(replace(row, reply=reply, problem=answer.problem or problem))
     return replaced, differing
+
+
+def problems_of(rows: Sequence[ExplainedRow]) -> list[str]:
+    """The ids of rows with a problem, each with the problem."""
+    return [f"{row.document['sample_id']}: {row.problem}" for row in rows if row.problem]
+
+
+def confidence_line(rows: Sequence[ExplainedRow]) -> str:
+    """How many rows state a confidence, and which state one that is left out."""
+    stated = sum(row.reply.confidence is not None for row in rows)
+    invalid = []
+    for row in rows:
+        if row.reply.has_invalid_confidence:
+            invalid.append(str(row.document["sample_id"]))
+    counts = f"confidence_score: {stated:,} stated, {len(invalid):,} invalid and left out"
+    return f"{counts} ({first_of(invalid)})" if invalid else counts
 
 
 def line(val_id: int, row: ExplainedRow) -> dict[str, Any]:

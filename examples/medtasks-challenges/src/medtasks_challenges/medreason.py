@@ -42,7 +42,7 @@ _TYPES = {
 """The types of a case by the names that the public loader accepts."""
 
 
-class Case(Record):
+class MedReasonCase(Record):
     """One case; ``answer`` is the correct option or answer, or ``[unknown]``."""
 
     question: str
@@ -60,7 +60,7 @@ def case_type(entry: Mapping[str, Any], where: Where) -> str:
     return kind
 
 
-def read(release: Release) -> Iterator[Case]:
+def read(release: Release) -> Iterator[MedReasonCase]:
     """The cases of ``cases.json`` in their order.
 
     Raises:
@@ -86,7 +86,7 @@ def _case(
     case_id: str,
     where: Where,
     correct: Mapping[str, str],
-) -> Case:
+) -> MedReasonCase:
     """One case as a record; the first picture is its cluster."""
     kind = case_type(entry, where)
     choices = _choices(entry.get("options"), where) if kind == "mcq" else {}
@@ -95,7 +95,7 @@ def _case(
         raise wrong(Where(GROUND_TRUTH, where.line, case_id, "case"), "answer", answer, "an option")
     pictures = [release.picture(path, "image_path", where) for path in _paths(entry, where)]
     return build(
-        Case,
+        MedReasonCase,
         where,
         sample_id=case_id,
         cluster=pictures[0],
@@ -158,7 +158,7 @@ def correct_answers(path: Path) -> dict[str, str]:
     return correct
 
 
-def documents(record: Case) -> list[Document]:
+def documents(record: MedReasonCase) -> list[Document]:
     """The case as a document; ``ideal_response`` is what a perfect baseline says."""
     answer = "Not known." if record.answer == UNKNOWN else record.answer
     reply = {"reasoning_trace": "What the picture shows.", "answer": answer}
@@ -214,7 +214,7 @@ BENCHMARK = Benchmark(
     ),
     data=DataSource(
         prepare=f"medtasks prepare package {NAME} --source DIR",
-        record=Case,
+        record=MedReasonCase,
         read=read,
         documents=documents,
         mini=mini,

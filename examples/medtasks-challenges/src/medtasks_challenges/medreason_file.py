@@ -18,7 +18,7 @@ from medtasks.api import Document
 
 from medtasks_challenges import medreason
 from medtasks_challenges.explained import read_reply
-from medtasks_challenges.run_answers import RunAnswer
+from medtasks_challenges.run_answers import ChallengeAnswer
 
 BENCHMARK = medreason.NAME
 MEMBER = "results.json"
@@ -55,7 +55,7 @@ def documents() -> list[Document]:
     return medreason.all_rows.documents(media=False)
 
 
-def case_answers(cases: Sequence[Document], answers: Sequence[RunAnswer]) -> list[CaseAnswer]:
+def case_answers(cases: Sequence[Document], answers: Sequence[ChallengeAnswer]) -> list[CaseAnswer]:
     """The answers of a run to the cases, in order."""
     answered = []
     for document, answer in zip(cases, answers, strict=True):
@@ -66,13 +66,13 @@ def case_answers(cases: Sequence[Document], answers: Sequence[RunAnswer]) -> lis
     return answered
 
 
-def _open_answer(document: Document, answer: RunAnswer) -> CaseAnswer:
+def _open_answer(document: Document, answer: ChallengeAnswer) -> CaseAnswer:
     """The answer to an open case, which needs a reasoning trace."""
     reply = read_reply(answer.response)
     return CaseAnswer(document, reply.answer, reply.explanation, answer.problem)
 
 
-def _option_answer(document: Document, answer: RunAnswer) -> CaseAnswer:
+def _option_answer(document: Document, answer: ChallengeAnswer) -> CaseAnswer:
     """The answer to a multiple-choice case, which must be the label of one of its options."""
     labels = document["choices"]
     problem = answer.problem
@@ -80,6 +80,15 @@ def _option_answer(document: Document, answer: RunAnswer) -> CaseAnswer:
         problem = f"{answer.answer} is not one of the options {', '.join(labels)}"
     label = "" if problem else answer.answer
     return CaseAnswer(document, label, read_reply(answer.response).explanation, problem)
+
+
+def problems_of(answers: Sequence[CaseAnswer], task_type: str) -> list[str]:
+    """The ids of cases of a type whose answer has a problem, each with the problem."""
+    problems = []
+    for answer in answers:
+        if answer.problem and answer.document["task_type"] == task_type:
+            problems.append(f"{answer.document['sample_id']}: {answer.problem}")
+    return problems
 
 
 def results(answers: Sequence[CaseAnswer], name: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from PIL import Image
 NAME = "medvqa_gi_2026"
 
 
-class Question(Record):
+class EndoscopyQuestion(Record):
     """A question about an endoscopic image, with its reference answer."""
 
     img_id: str
@@ -39,12 +39,12 @@ class Question(Record):
     answer: str
 
 
-def read(release: Release) -> list[Question]:
+def read(release: Release) -> list[EndoscopyQuestion]:
     """The rows of the split in their order; repeated rows get ids of their own."""
     return distinct(_questions(release))
 
 
-def _questions(release: Release) -> Iterator[Question]:
+def _questions(release: Release) -> Iterator[EndoscopyQuestion]:
     """The rows of the split as records."""
     for line in release.rows("validation*.parquet", "validation*.jsonl"):
         row, where = line.row, line.where
@@ -53,7 +53,7 @@ def _questions(release: Release) -> Iterator[Question]:
         answer = text_field(row, "answer", where)
         digest = hashlib.sha256(f"{question}\0{answer}".encode()).hexdigest()
         yield build(
-            Question,
+            EndoscopyQuestion,
             where,
             sample_id=f"{img_id}-{digest[:8]}",
             cluster=img_id,
@@ -93,7 +93,7 @@ BENCHMARK = Benchmark(
     ),
     data=DataSource(
         prepare=f"medtasks prepare package {NAME} --source hub",
-        record=Question,
+        record=EndoscopyQuestion,
         read=read,
         hub=("SimulaMet/Kvasir-VQA-test", "validation*.parquet", "*/validation*.parquet"),
         mini=mini,

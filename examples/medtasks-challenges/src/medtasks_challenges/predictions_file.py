@@ -18,14 +18,14 @@ from medtasks.api import DataError, Document
 from medtasks_challenges import kvasir_rows, medvqa_gi
 from medtasks_challenges.json_files import objects_in, read_json
 from medtasks_challenges.public_scores import PublicScore, public_scores
-from medtasks_challenges.run_answers import RunAnswer
+from medtasks_challenges.run_answers import ChallengeAnswer
 from medtasks_challenges.team import Team
 
 FIELDS = ("index", "img_id", "question", "answer")
 
 
 @dataclass(frozen=True)
-class Challenge:
+class PredictionsChallenge:
     """A challenge with this file.
 
     Args:
@@ -47,7 +47,7 @@ class Challenge:
     digits: int
 
 
-MEDICO_1 = Challenge(
+MEDICO_1 = PredictionsChallenge(
     name="medico-2026-1",
     benchmark=kvasir_rows.BENCHMARK,
     documents=lambda: kvasir_rows.subtask1.documents(media=False),
@@ -59,7 +59,7 @@ MEDICO_1 = Challenge(
     scored_as="kvasir_vqa_x1_medico2025",
     digits=4,
 )
-GI_1 = Challenge(
+GI_1 = PredictionsChallenge(
     name="gi-2026-1",
     benchmark=medvqa_gi.NAME,
     documents=lambda: medvqa_gi.rows.documents(media=False),
@@ -72,7 +72,7 @@ GI_1 = Challenge(
 
 def predictions_file(
     documents: Sequence[Document],
-    answers: Sequence[RunAnswer],
+    answers: Sequence[ChallengeAnswer],
     team: Team,
     scores: Mapping[str, float | None],
     run: medtasks.Run,
@@ -111,7 +111,7 @@ def predictions_file(
     }
 
 
-def scores_of_file(challenge: Challenge, path: Path) -> dict[str, PublicScore]:
+def scores_of_file(challenge: PredictionsChallenge, path: Path) -> dict[str, PublicScore]:
     """The public scores of a file, computed anew.
 
     Raises:
@@ -122,7 +122,7 @@ def scores_of_file(challenge: Challenge, path: Path) -> dict[str, PublicScore]:
     return public_scores(challenge.scored_as, answers, model=path.stem)
 
 
-def _answers_in_order(path: Path, documents: Sequence[Document]) -> list[RunAnswer]:
+def _answers_in_order(path: Path, documents: Sequence[Document]) -> list[ChallengeAnswer]:
     """The predictions of a file as answers, checked against the rows."""
     predictions = objects_in(read_json(path), "predictions", path)
     if len(predictions) != len(documents):
@@ -132,26 +132,41 @@ def _answers_in_order(path: Path, documents: Sequence[Document]) -> list[RunAnsw
         )
     answers = []
     for index, (document, prediction) in enumerate(zip(documents, predictions, strict=True)):
-        expected = {"index": index, "img_id": document["img_id"], "question": document["question"]}
-        for field, value in expected.items():
-            if prediction.get(field) != value:
-                raise DataError(
-                    f"{path}: field `{field}` of prediction {index} is "
-                    f"{str(prediction.get(field))[:80]!r}, expected {str(value)[:80]!r}; keep the "
-                    "order of the rows."
-                )
+        _refuse_other_row(path, index, document, prediction)
         answer = prediction.get("answer")
         if not isinstance(answer, str):
             raise DataError(
-                f"{path}: field `answer` of prediction {index} is {str(answer)[:80]!r}, expected "
-                "a text; fix the prediction."
+                f"{path}: field `answer` of prediction {index} is {answer!r:.80}, expected a text; "
+                "fix the prediction."
             )
-        answers.append(RunAnswer(str(document["sample_id"]), answer))
+        answers.append(ChallengeAnswer(str(document["sample_id"]), answer))
     return answers
 
 
+def _refuse_other_row(
+    path: Path, index: int, document: Document, prediction: Mapping[str, Any]
+) -> None:
+    """Raise an error unless a prediction is for this row."""
+    expected = {"index": index, "img_id": document["img_id"], "question": document["question"]}
+    for field, value in expected.items():
+        found = prediction.get(field)
+        if type(found) is not type(value) or found != value:  # True == 1
+            raise DataError(
+                f"{path}: field `{field}` of prediction {index} is {found!r:.80}, expected "
+                f"{value!r:.80}; keep the order of the rows."
+            )
+
+
 def stated_scores(path: Path) -> Mapping[str, Any]:
-    """The scores that the file itself states; empty if it states none."""
+    """The scores that the file itself states; empty if it states none.
+
+    Raises:
+        DataError: the file is not valid JSON, or ``public_scores`` is not an object.
+    """
     content = read_json(path)
-    stated = content.get("public_scores") if isinstance(content, dict) else None
-    return stated if isinstance(stated, dict) else {}
+    stated = content.get("public_scores", {}) if isinstance(content, dict) else {}
+    if not isinstance(stated, dict):
+        raise DataError(
+            f"{path}: field `public_scores` is {stated!r:.80}, expected an object; fix the file."
+        )
+    return stated

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import medtasks
 from medtasks.api import DataError
 
-from medtasks_challenges.run_answers import RunAnswer
+from medtasks_challenges.run_answers import ChallengeAnswer
 
 METRICS = ("bleu", "rouge1", "rouge2", "rougeL", "meteor")
 
@@ -40,7 +40,9 @@ class PublicScore:
     signature: str
 
 
-def public_scores(task: str, answers: Sequence[RunAnswer], model: str) -> dict[str, PublicScore]:
+def public_scores(
+    task: str, answers: Sequence[ChallengeAnswer], model: str
+) -> dict[str, PublicScore]:
     """The public scores of answers to all documents of a task, by metric.
 
     An answer with a problem is scored as an empty text.
@@ -77,7 +79,7 @@ def refuse_excluded(run: medtasks.Run) -> None:
             )
 
 
-def _refuse_changed(run: medtasks.Run, task: str, answers: Sequence[RunAnswer]) -> None:
+def _refuse_changed(run: medtasks.Run, task: str, answers: Sequence[ChallengeAnswer]) -> None:
     """Raise an error if the scored texts are not the answers."""
     scored = {row["sample_id"]: row for row in run.samples(task).arrow.to_pylist()}
     for answer in answers:

@@ -14,7 +14,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class RunAnswer:
+class ChallengeAnswer:
     """The answer to one document.
 
     Args:
@@ -45,33 +45,35 @@ def only_run(path: Path) -> medtasks.Run:
     return run
 
 
-def answers_of(run: medtasks.Run, tasks: Sequence[str]) -> dict[str, RunAnswer]:
-    """The answers of some tasks of a run, by sample id.
+def answers_of(
+    run: medtasks.Run, tasks: Sequence[str], option: str = "--task"
+) -> dict[str, ChallengeAnswer]:
+    """The answers of some tasks of a run, by sample id; ``option`` is what selects the tasks.
 
     Raises:
         UsageError: the run lacks one of the tasks.
         DataError: a question has several responses, or two of the tasks ask it.
     """
-    answers: dict[str, RunAnswer] = {}
-    for task in tasks:
+    answers: dict[str, ChallengeAnswer] = {}
+    for task in dict.fromkeys(tasks):
         if task not in run.manifest.tasks:
             available = ", ".join(sorted(run.manifest.tasks))
             raise UsageError(
                 f"{run.name}: the run has no task {task}, only {available}; "
-                "give the tasks that ask these questions with --task."
+                f"name those that ask these questions with {option}."
             )
         for sample in run.samples(task).arrow.to_pylist():
             answer = _answer(sample)
             if answer.sample_id in answers:
                 raise DataError(
                     f"{run.name}: sample {answer.sample_id} is in several of the tasks "
-                    f"{', '.join(tasks)}, expected in one; give fewer of them with --task."
+                    f"{', '.join(tasks)}, expected in one; give fewer of them with {option}."
                 )
             answers[answer.sample_id] = answer
     return answers
 
 
-def _answer(sample: Mapping[str, Any]) -> RunAnswer:
+def _answer(sample: Mapping[str, Any]) -> ChallengeAnswer:
     """The answer in a row of the table of samples."""
     sample_id = str(sample["sample_id"])
     if len(sample["responses"]) > 1:
@@ -80,24 +82,26 @@ def _answer(sample: Mapping[str, Any]) -> RunAnswer:
             "run the task without repeats."
         )
     if sample["failed"]:
-        return RunAnswer(sample_id, problem=f"the request failed ({sample['failed']})")
+        return ChallengeAnswer(sample_id, problem=f"the request failed ({sample['failed']})")
     response = str(sample["response"] or "")
     if sample["status"] != "ok":
-        return RunAnswer(sample_id, response=response, problem=f"status {sample['status']}")
-    return RunAnswer(sample_id, str(sample["filtered"]), response)
+        return ChallengeAnswer(sample_id, response=response, problem=f"status {sample['status']}")
+    return ChallengeAnswer(sample_id, str(sample["filtered"]), response)
 
 
-def in_order(documents: Iterable[Document], answers: Mapping[str, RunAnswer]) -> list[RunAnswer]:
+def in_order(
+    documents: Iterable[Document], answers: Mapping[str, ChallengeAnswer]
+) -> list[ChallengeAnswer]:
     """The answers in the order of the documents; one that the run was not asked has a problem."""
     ordered = []
     for document in documents:
         sample_id = str(document["sample_id"])
-        unasked = RunAnswer(sample_id, problem="not in the run")
+        unasked = ChallengeAnswer(sample_id, problem="not in the run")
         ordered.append(answers.get(sample_id, unasked))
     return ordered
 
 
-def problems_of(answers: Iterable[RunAnswer]) -> list[str]:
+def problems_of(answers: Iterable[ChallengeAnswer]) -> list[str]:
     """The ids of answers with a problem, each with the problem."""
     return [f"{answer.sample_id}: {answer.problem}" for answer in answers if answer.problem]
 
@@ -110,20 +114,28 @@ def refuse_missing(problems: Sequence[str], total: int, advice: str) -> None:
     """
     if not problems:
         return
-    named = "; ".join(problems[:_MOST_NAMED])
-    further = len(problems) - _MOST_NAMED
-    if further > 0:
-        named = f"{named}; and {further:,} more"
     raise DataError(
-        f"answers are missing for {len(problems):,} of {total:,} rows ({named}); {advice}"
+        f"answers are missing for {len(problems):,} of {total:,} rows ({first_of(problems)}); "
+        f"{advice}"
     )
 
 
-def selected(documents: Sequence[Document], expected: int) -> Sequence[Document]:
-    """The documents, if they are as many as the challenge asks about.
+def first_of(texts: Sequence[str]) -> str:
+    """The first five texts, and the number of the others.
+
+    >>> first_of(["a", "b", "c", "d", "e", "f", "g"])
+    'a; b; c; d; e; and 2 more'
+    """
+    named = "; ".join(texts[:_MOST_NAMED])
+    further = len(texts) - _MOST_NAMED
+    return f"{named}; and {further:,} more" if further > 0 else named
+
+
+def refuse_partial(documents: Sequence[Document], expected: int) -> None:
+    """Raise an error unless the documents are as many as the challenge asks about.
 
     Raises:
-        DataError: they are fewer, as with miniature data or a subset.
+        DataError: they are not, as with miniature data or a subset.
     """
     if len(documents) != expected:
         raise DataError(
@@ -131,7 +143,6 @@ def selected(documents: Sequence[Document], expected: int) -> Sequence[Document]
             f"{expected:,}; prepare the whole test split, and unset MEDTASKS_DATA=mini and "
             "MEDTASKS_SUBSET."
         )
-    return documents
 
 
 def prepared_rows(run: medtasks.Run, benchmark: str) -> int:

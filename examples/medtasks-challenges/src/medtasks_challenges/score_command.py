@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 from medtasks.api import UsageError
 
 from medtasks_challenges import medreason_scores, predictions_file, public_scores
-from medtasks_challenges.predictions_file import GI_1, MEDICO_1, Challenge
+from medtasks_challenges.predictions_file import GI_1, MEDICO_1, PredictionsChallenge
 
 
 def score(
@@ -27,6 +28,11 @@ def score(
     """Print the public scores of a challenge's file."""
     by_name = {MEDICO_1.name: MEDICO_1, GI_1.name: GI_1}
     if challenge in by_name:
+        if ground_truth is not None or judge_scores is not None:
+            raise UsageError(
+                f"{challenge} has its references in the prepared data, and no judges; leave out "
+                "--ground-truth and --judge-scores."
+            )
         _print_overlap_scores(by_name[challenge], file)
     elif challenge == "medreason":
         _print_medreason_scores(file, ground_truth, judge_scores)
@@ -37,7 +43,7 @@ def score(
         )
 
 
-def _print_overlap_scores(challenge: Challenge, file: Path) -> None:
+def _print_overlap_scores(challenge: PredictionsChallenge, file: Path) -> None:
     """Print the scores of predictions_1.json, and where the file states others."""
     scores = predictions_file.scores_of_file(challenge, file)
     for line in public_scores.score_lines(scores, challenge.digits):
@@ -45,7 +51,7 @@ def _print_overlap_scores(challenge: Challenge, file: Path) -> None:
     stated = predictions_file.stated_scores(file)
     for metric, value in public_scores.rounded(scores, challenge.digits).items():
         if metric in stated and stated[metric] != value:
-            print(f"{metric}: the file states {stated[metric]}, computed {value}")
+            print(f"{metric}: the file states {json.dumps(stated[metric])}, computed {value}")
 
 
 def _print_medreason_scores(
@@ -55,9 +61,11 @@ def _print_medreason_scores(
 ) -> None:
     """Print the three scores of MedReason, or why one is not computed."""
     if ground_truth is None:
-        raise UsageError("medreason needs --ground-truth, the file with the correct options.")
+        raise UsageError(
+            "medreason: --ground-truth is missing; give the file with the correct options."
+        )
     scores = medreason_scores.medreason_scores(file, ground_truth, judge_scores)
-    unjudged = "not computed, because --judge-scores has no open cases"
+    unjudged = "not computed, because there are no judges' scores of open cases"
     lines = {
         f"MCQ Accuracy ({scores.mcq_cases:,} cases)": (scores.mcq_accuracy, "no such cases"),
         f"Open-ended GT ({scores.judged_cases:,} of {scores.open_cases:,} cases)": (
