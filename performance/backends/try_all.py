@@ -2,11 +2,11 @@
 docs/back-ends.md.
 
 Checkpoints are tiny and built on the spot, data are the miniature ones; back-ends that call a
-server call `transformers serve` on this machine. A cell works where every request has a response,
-both stages of a stage-wise item are there, and the responses are not those of a blind run (a
-model's, that is).
+server call `transformers serve` on this machine, and those of closed models a server that speaks
+their protocols (`closed_models.py`). A cell works where every request has a response, both stages
+of a stage-wise item are there, and the responses are not those of a blind run (a model's, that is).
 
-    pip install -e '.[benchmark]' && python performance/backends/try_all.py
+    pip install -e '.[benchmark,claude,gemini,litellm]' && python performance/backends/try_all.py
 
 With names of back-ends only these are tried; what was found out about the others before is kept in
 tried.json.
@@ -32,6 +32,7 @@ from medtasks.answers.stages import read_stages
 from medtasks.scoring.run_folder import read_run
 
 sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed
+from closed_models import Answer, ClosedModels, Question
 from served_checkpoint import served
 from tiny_llava import build_tiny_llava
 
@@ -58,7 +59,8 @@ LONGEST = 1800  # seconds; machines may be busy
 @dataclass(frozen=True)
 class BackEnd:
     """A row of the table; ``answers`` says whether its responses come from a model that sees the
-    media.
+    media, ``packages`` are those that the vendors of closed models publish, and ``server`` is the
+    address at which these packages find the models.
     """
 
     name: str
@@ -66,13 +68,25 @@ class BackEnd:
     options: tuple[str, ...] = ()
     needs: str | None = None
     answers: bool = True
+    route: str = ""
+    packages: tuple[str, ...] = ()
+    server: str = ""
 
     @property
     def label(self) -> str:
         """As users type it."""
-        return " ".join(
-            (self.name, *(option for option in self.options if option == "--force_simple"))
-        )
+        shown_options = [option for option in self.options if option == "--force_simple"]
+        route = [self.route] if self.route else []
+        return " ".join((self.name, *shown_options, *route))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where the vendors' packages find the models, and their keys."""
+        if not self.server:
+            return {}
+        keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), "none")
+        addresses = {"ANTHROPIC_BASE_URL": self.server, "GOOGLE_GEMINI_BASE_URL": self.server}
+        return {**keys, **addresses}
 
 
 @dataclass
@@ -85,7 +99,9 @@ class Row:
     made: str = field(default_factory=lambda: installed())
 
 
-def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[BackEnd]:
+def back_ends(
+    qwen: Path, llava: Path, replayed: Path, url: str, closed: str = "http://unused"
+) -> Iterator[BackEnd]:
     """All rows, in the table's order."""
     cpu, simple = ("--device", "cpu"), ("--device", "cpu", "--force_simple")
     yield BackEnd("medtasks_vlm", f"pretrained={qwen},device=cpu")
@@ -103,6 +119,29 @@ def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[Bac
     yield BackEnd("async_openai", served)
     yield BackEnd("async_openai_compatible", served)
     yield BackEnd("vllm", f"model={qwen}", needs="vllm")
+    yield from closed_back_ends(closed)
+
+
+def closed_back_ends(url: str) -> Iterator[BackEnd]:
+    """The rows of closed models, at the address of a server that speaks their protocols."""
+    simple = ("--force_simple",)
+    claude, gemini, litellm = ("anthropic",), ("google-genai",), ("litellm",)
+    yield BackEnd("claude", "model_version=m", packages=claude, server=url)
+    yield BackEnd("gemini", "model=m", packages=gemini, server=url)
+    yield BackEnd("gemini", "model=m", simple, packages=gemini, server=url)
+    for model, address in (
+        ("anthropic/m", url),
+        ("openai/m", f"{url}/v1"),
+        ("openai/responses/m", f"{url}/v1"),
+    ):
+        route = f"model={model.removesuffix('m')}…"
+        arguments = f"model={model},base_url={address}"
+        yield BackEnd("litellm", arguments, route=route, packages=litellm, server=url)
+
+
+def closed_answer(question: Question) -> Answer:
+    """A response that depends on texts and pictures."""
+    return Answer(f"{'ABCDE'[int(question.key, 16) % 5]} {question.key}")
 
 
 def main() -> None:
@@ -129,7 +168,9 @@ def main() -> None:
         labels = {back_end.label for back_end in chosen}
         serving = any(back_end.name in SERVED for back_end in chosen)
         url = stack.enter_context(served(qwen)) if serving else "http://unused"
-        for number, back_end in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
+        closed = stack.enter_context(ClosedModels(closed_answer)).url
+        rows = back_ends(qwen, llava, here / "predictions.jsonl", url, closed)
+        for number, back_end in enumerate(rows):
             if back_end.label not in labels:
                 continue
             if back_end.name == "medtasks_replay":
@@ -158,14 +199,12 @@ def keep(label: str, row: Row) -> None:
 
 def tried(back_end: BackEnd, folder: Path) -> Row:
     """Two runs of all kinds, with media and without."""
-    if back_end.needs is not None:
-        try:
-            version(back_end.needs)
-        except PackageNotFoundError:
+    for package in (back_end.needs, *back_end.packages):
+        if package is not None and not is_installed(package):
             return Row(dict.fromkeys((*KINDS, BLIND), ABSENT))
     seen = run(back_end, folder / "seen")
     blind = run(back_end, folder / "blind", MEDTASKS_BLIND="1")
-    row = Row()
+    row = Row(made=installed(back_end.packages))
     for kind, task in KINDS.items():
         reason = why_not(seen, task)
         is_compared = back_end.answers and not why_not(blind, task)
@@ -175,6 +214,15 @@ def tried(back_end: BackEnd, folder: Path) -> Row:
     reasons = filter(None, (why_not(blind, task) for task in KINDS.values()))
     row.cells[BLIND] = next(reasons, WORKS)
     return row
+
+
+def is_installed(package: str) -> bool:
+    """Whether a distribution is installed here."""
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -192,7 +240,8 @@ def run(back_end: BackEnd, output: Path, **environment: str) -> Ended:
     tasks = ("--tasks", ",".join(KINDS.values()), "--limit", str(LIMIT))
     rest = ("--gen_kwargs", "max_new_tokens=8", "--output_path", str(output))
     command = [sys.executable, "-m", "lmms_eval", *model, *tasks, *rest]
-    settings = {**os.environ, "MEDTASKS_DATA": "mini", "HF_HUB_OFFLINE": "1", **environment}
+    settings = {**os.environ, "MEDTASKS_DATA": "mini", "HF_HUB_OFFLINE": "1"}
+    settings |= {**back_end.environment, **environment}
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LONGEST)
     folders = sorted(output.rglob("*_medtasks"))
     ours = [line for line in done.stderr.splitlines() if line.startswith("medtasks: ")]
@@ -239,12 +288,11 @@ def record(ended: Ended, path: Path) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def installed() -> str:
-    """What the back-ends are made of here."""
-    packages = ", ".join(
-        f"{name} {version(name)}" for name in ("lmms-eval", "transformers", "torch", "openai")
-    )
-    return f"{packages}, Python {platform.python_version()}"
+def installed(packages: tuple[str, ...] = ()) -> str:
+    """What the back-ends are made of here; ``packages`` if they run no model themselves."""
+    names = ("lmms-eval", *(packages or ("transformers", "torch", "openai")))
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    return f"{versions}, Python {platform.python_version()}"
 
 
 def phrase(reason: str) -> str:
