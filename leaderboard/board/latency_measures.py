@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from medtasks.metrics.facts import Unit
 from medtasks.scoring.latency import Latency
-from medtasks.scoring.latency_figures import Figure
+from medtasks.scoring.latency_figures import RoundedEstimate
 
 from ..schema.score_tables import BoardColumn
 from .floors import NO_FLOORS
@@ -30,11 +30,12 @@ class LatencyMeasure:
     of_streams: bool = False
     why_unknown: str = "not measured"
 
-    def of(self, latency: Latency) -> Figure | None:
+    def of(self, latency: Latency) -> RoundedEstimate | None:
         """The figure, if it is known."""
         if self.of_streams and latency.stream is None:
             return None
-        figure: Figure | None = getattr(latency.stream if self.of_streams else latency, self.name)
+        source = latency.stream if self.of_streams else latency
+        figure: RoundedEstimate | None = getattr(source, self.name)
         return figure
 
     def items(self, latency: Latency) -> int:

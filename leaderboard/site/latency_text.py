@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medtasks.metrics.facts import Unit
 from medtasks.scoring.latency import RunLatency
-from medtasks.scoring.latency_figures import Figure
+from medtasks.scoring.latency_figures import RoundedEstimate
 
 from ..rank.latency_setups import LatencySetup
 from ..schema.numbers import UNIT_LABELS, interval, number
@@ -32,10 +32,10 @@ def latency_by_task(latency: RunLatency | None) -> dict[str, str]:
     return texts
 
 
-def figure_text(figure: Figure, unit: Unit) -> str:
+def figure_text(figure: RoundedEstimate, unit: Unit) -> str:
     """A figure with its unit, and its interval in brackets.
 
-    >>> figure_text(Figure(value=0.25, interval=(0.2, 0.31)), "duration")
+    >>> figure_text(RoundedEstimate(value=0.25, interval=(0.2, 0.31)), "duration")
     '0.250 s (0.200–0.310)'
     """
     low, high = figure.interval

@@ -20,7 +20,7 @@ from medtasks.runs.times import NO_TIMES, Times, read_times
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
-    from medtasks.scoring.latency_figures import Figure
+    from medtasks.scoring.latency_figures import RoundedEstimate
 
 Compared: TypeAlias = LatencyComparison | LatencyNotCompared | None
 """The latency of two runs; None if neither has seconds."""
@@ -63,7 +63,7 @@ def show_latency(latency: Compared) -> None:
     write(f"  {_difference_text(latency)}")
 
 
-def _figure_text(figure: Figure | None, unit: Unit) -> str:
+def _figure_text(figure: RoundedEstimate | None, unit: Unit) -> str:
     """A figure with its interval in brackets; empty without one."""
     if figure is None:
         return ""

@@ -10,7 +10,7 @@ from medtasks.core.text import counted
 
 if TYPE_CHECKING:
     from medtasks.scoring.latency import Latency, RunLatency
-    from medtasks.scoring.latency_figures import Figure
+    from medtasks.scoring.latency_figures import RoundedEstimate
 
 _COLUMNS = ("task", "requests", "median", "95th percentile", "first token", "tokens/s")
 
@@ -41,7 +41,7 @@ def _cells(latency: Latency) -> tuple[str, ...]:
     )
 
 
-def figure_text(figure: Figure | None) -> str:
+def figure_text(figure: RoundedEstimate | None) -> str:
     """A figure with its interval: ``1.20 [1.10, 1.35]``; empty without one.
 
     An end that the data do not limit is ``?``.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from medtasks.python_api.columns import RUN_COLUMNS
 from medtasks.scoring.latency import FAILED, NOT_MEASURED, Latency, RunLatency
-from medtasks.scoring.latency_figures import Figure
+from medtasks.scoring.latency_figures import RoundedEstimate
 
 _FIGURES = {
     "median": "median of the seconds from sending a request to its whole answer",
@@ -97,7 +97,7 @@ def _row(latency: Latency) -> dict[str, object]:
     return row
 
 
-def _figure(name: str, figure: Figure | None) -> dict[str, float | None]:
+def _figure(name: str, figure: RoundedEstimate | None) -> dict[str, float | None]:
     """The columns of a figure and the ends of its interval; none without a figure."""
     if figure is None:
         return {}

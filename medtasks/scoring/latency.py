@@ -14,7 +14,12 @@ from medtasks.core.files import canonical_json
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.times import RequestTime, Times, has_times, read_times
 from medtasks.runs.usage import Count
-from medtasks.scoring.latency_figures import Figure, Observations, percentile_figures, significant
+from medtasks.scoring.latency_figures import (
+    Observations,
+    RoundedEstimate,
+    percentile_figures,
+    significant,
+)
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.stream_latency import (
     ObservedStream,
@@ -69,13 +74,13 @@ class Latency(BaseModel, frozen=True):
     in_flight: Count = 0
     repeated: Count = 0
     clusters: Count = 0
-    median: Figure | None = None
-    p95: Figure | None = None
+    median: RoundedEstimate | None = None
+    p95: RoundedEstimate | None = None
     first_tokens: Count = 0
-    first_token_median: Figure | None = None
-    first_token_p95: Figure | None = None
+    first_token_median: RoundedEstimate | None = None
+    first_token_p95: RoundedEstimate | None = None
     queued_median: float | None = None
-    output_tokens_per_second: Figure | None = None
+    output_tokens_per_second: RoundedEstimate | None = None
     hardware: dict[str, Count] = Field(default_factory=dict)
     stream: StreamLatency | None = Field(default=None, exclude_if=lambda value: value is None)
 
@@ -205,7 +210,9 @@ def latency_of(requests: Sequence[Observed]) -> Latency:
     )
 
 
-def _percentiles(requests: Sequence[Observed], field: str) -> tuple[Figure | None, Figure | None]:
+def _percentiles(
+    requests: Sequence[Observed], field: str
+) -> tuple[RoundedEstimate | None, RoundedEstimate | None]:
     """Median and 95th percentile of a field of the times, over the requests that have it."""
     observed: Observations = []
     for request in requests:
@@ -221,7 +228,7 @@ def _median_of_queued(times: Iterable[RequestTime]) -> float | None:
     return significant(float(np.median(queued))) if queued else None
 
 
-def _tokens_per_second(requests: Sequence[Observed]) -> Figure | None:
+def _tokens_per_second(requests: Sequence[Observed]) -> RoundedEstimate | None:
     """Tokens by seconds, over the requests whose tokens were counted; a batch counts once."""
     tokens: list[float] = []
     seconds: list[float] = []
@@ -235,7 +242,7 @@ def _tokens_per_second(requests: Sequence[Observed]) -> Figure | None:
     if not tokens:
         return None
     estimate = ratio(np.array(tokens), np.array(seconds), clusters)
-    return None if estimate is None else Figure.of(estimate)
+    return None if estimate is None else RoundedEstimate.of(estimate)
 
 
 def why_no_seconds(manifest: RunManifest) -> str:

@@ -15,11 +15,11 @@ Observations = list[tuple[float, str]]
 """Values, each with the cluster that it belongs to."""
 
 
-class Figure(BaseModel, frozen=True):
-    """A figure of the latency with its 95 % interval over clusters of samples.
+class RoundedEstimate(BaseModel, frozen=True):
+    """A figure of the latency with its 95 % interval over clusters of samples, as files state it.
 
     Args:
-        value: the figure.
+        value: the figure, to six significant digits.
         interval: its low and high end. An end is None where the data do not limit it, both are with
             fewer than two clusters.
     """
@@ -28,23 +28,25 @@ class Figure(BaseModel, frozen=True):
     interval: tuple[float | None, float | None]
 
     @classmethod
-    def of(cls, estimate: Estimate) -> Figure:
+    def of(cls, estimate: Estimate) -> RoundedEstimate:
         """The estimate, rounded to six significant digits."""
         interval = _rounded(estimate.low), _rounded(estimate.high)
         return cls(value=significant(estimate.value), interval=interval)
 
 
-def percentile_figures(observed: Observations) -> tuple[Figure | None, Figure | None]:
+def percentile_figures(
+    observed: Observations,
+) -> tuple[RoundedEstimate | None, RoundedEstimate | None]:
     """Median and 95th percentile of the values; None without values."""
     if not observed:
         return None, None
     values = np.array([value for value, _ in observed])
     clusters = [cluster for _, cluster in observed]
     median = quantile(values, clusters, 0.5)
-    return Figure.of(median), Figure.of(quantile(values, clusters, 0.95))
+    return RoundedEstimate.of(median), RoundedEstimate.of(quantile(values, clusters, 0.95))
 
 
-def mean_figure(observed: Observations) -> Figure | None:
+def mean_figure(observed: Observations) -> RoundedEstimate | None:
     """The mean of values from 0 to 1, with the interval that scores have; None without values."""
     if not observed:
         return None
@@ -54,7 +56,7 @@ def mean_figure(observed: Observations) -> Figure | None:
         MeanMetric().score, ClusteredItems.of(statistics, clusters), bounds=(0.0, 1.0)
     )
     mean = math.fsum(value for value, _ in observed) / len(observed)
-    return Figure.of(Estimate(mean, interval.low, interval.high))
+    return RoundedEstimate.of(Estimate(mean, interval.low, interval.high))
 
 
 def significant(value: float) -> float:

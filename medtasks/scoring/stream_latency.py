@@ -28,8 +28,8 @@ from medtasks.runs.times import RequestTime
 from medtasks.runs.usage import Count
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.latency_figures import (
-    Figure,
     Observations,
+    RoundedEstimate,
     mean_figure,
     percentile_figures,
 )
@@ -46,8 +46,8 @@ class RoundLatency(BaseModel, frozen=True):
 
     number: int
     rounds: Count
-    real_time_factor_median: Figure
-    real_time_factor_p95: Figure
+    real_time_factor_median: RoundedEstimate
+    real_time_factor_p95: RoundedEstimate
 
 
 class StreamLatency(BaseModel, frozen=True):
@@ -79,15 +79,15 @@ class StreamLatency(BaseModel, frozen=True):
     rounds: Count = 0
     missed: Count = 0
     batched: Count = 0
-    real_time_factor_median: Figure | None = None
-    real_time_factor_p95: Figure | None = None
+    real_time_factor_median: RoundedEstimate | None = None
+    real_time_factor_p95: RoundedEstimate | None = None
     by_round: tuple[RoundLatency, ...] = ()
-    answered_in_time: Figure | None = None
-    responsiveness: Figure | None = None
-    responsiveness_with_computing: Figure | None = None
+    answered_in_time: RoundedEstimate | None = None
+    responsiveness: RoundedEstimate | None = None
+    responsiveness_with_computing: RoundedEstimate | None = None
     scored: Count = 0
-    overall: Figure | None = None
-    overall_with_computing: Figure | None = None
+    overall: RoundedEstimate | None = None
+    overall_with_computing: RoundedEstimate | None = None
 
 
 class ObservedStream(NamedTuple):
@@ -289,7 +289,7 @@ def _in_time(streams: Sequence[ObservedStream]) -> Observations:
 
 def _score_figures(
     streams: Sequence[ObservedStream], table: ItemTable
-) -> dict[str, Figure | int | None]:
+) -> dict[str, RoundedEstimate | int | None]:
     """Responsiveness and overall score, by the stream's time and with computing."""
     with_computing: dict[tuple[str, str], float] = {}
     for stream in streams:

@@ -19,7 +19,7 @@ from medtasks.leaderboard.site.benchmark_tables import benchmark_tables
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.scoring.latency import Latency, RunLatency
-from medtasks.scoring.latency_figures import Figure
+from medtasks.scoring.latency_figures import RoundedEstimate
 from medtasks.scoring.stream_latency import StreamLatency
 
 H200, A100 = "1 × NVIDIA H200", "1 × NVIDIA A100"
@@ -35,9 +35,9 @@ def latency(
         "measured": 240,
         "in_flight": 1,
         "clusters": 80,
-        "median": Figure(value=median, interval=(0.9 * median, 1.1 * median)),
-        "p95": Figure(value=3 * median, interval=(2.5 * median, None)),
-        "output_tokens_per_second": Figure(value=40.0, interval=(38.0, 42.0)),
+        "median": RoundedEstimate(value=median, interval=(0.9 * median, 1.1 * median)),
+        "p95": RoundedEstimate(value=3 * median, interval=(2.5 * median, None)),
+        "output_tokens_per_second": RoundedEstimate(value=40.0, interval=(38.0, 42.0)),
         "hardware": {hardware: 240},
     }
     of_group = Latency(**{**fields, **changes})
@@ -111,8 +111,8 @@ def test_another_setup_is_not_compared(changes: dict[str, Any], words: str) -> N
 
 
 def test_streams_have_columns_of_their_own() -> None:
-    def share(value: float) -> Figure:
-        return Figure(value=value, interval=(value - 0.1, value + 0.1))
+    def share(value: float) -> RoundedEstimate:
+        return RoundedEstimate(value=value, interval=(value - 0.1, value + 0.1))
 
     stream = StreamLatency(
         streams=12, measured=10, without={"failed": 2}, rounds=50, missed=3,
@@ -175,7 +175,7 @@ def test_requests_without_seconds_are_counted() -> None:
 
 
 def test_a_figure_that_a_back_end_does_not_report_has_the_reason() -> None:
-    streamed = latency(2.0, first_token_median=Figure(value=0.3, interval=(0.2, 0.4)))
+    streamed = latency(2.0, first_token_median=RoundedEstimate(value=0.3, interval=(0.2, 0.4)))
     found = page(timed("good", 0.9, streamed), timed("fair", 0.8, latency(0.5)))
     (table,) = latency_tables(found).values()
     (key,) = (column.key for column in table.columns if column.key.endswith("first_token_median"))

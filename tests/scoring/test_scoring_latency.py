@@ -10,7 +10,13 @@ from made_samples import made_manifest, made_sample
 
 from medtasks.cli.latency_tables import figure_text
 from medtasks.runs.times import RequestTime
-from medtasks.scoring.latency import Figure, Observed, latency_of, run_latency, why_no_seconds
+from medtasks.scoring.latency import (
+    Observed,
+    RoundedEstimate,
+    latency_of,
+    run_latency,
+    why_no_seconds,
+)
 from medtasks.scoring.run_record import RunRecord
 
 TASK, OTHER = "mi_cxr_tel_single", "mi_cxr_tel_multiple"
@@ -47,7 +53,7 @@ def test_the_seconds_of_a_batch_count_once_for_tokens_and_in_full_for_a_request(
 
 def test_requests_of_one_cluster_have_no_interval() -> None:
     latency = latency_of([Observed(RequestTime(sample_id="a", seconds=1.0), "p") for _ in range(9)])
-    assert latency.median == Figure(value=1.0, interval=(None, None))
+    assert latency.median == RoundedEstimate(value=1.0, interval=(None, None))
     assert (figure_text(latency.median), figure_text(latency.first_token_median)) == ("1.00", "")
 
 
@@ -61,8 +67,8 @@ def test_hardware_attempts_and_queues_are_stated() -> None:
     assert latency.hardware == {"1 × GPU": 2, "unknown": 1}
     assert (latency.queued_median, latency.in_flight, latency.repeated) == (5.0, 8, 1)
     assert latency.first_tokens == 1
-    assert latency.first_token_p95 == Figure(value=0.25, interval=(None, None))
-    assert figure_text(Figure(value=123.4, interval=(0.5, None))) == "123 [0.500, ?]"
+    assert latency.first_token_p95 == RoundedEstimate(value=0.25, interval=(None, None))
+    assert figure_text(RoundedEstimate(value=123.4, interval=(0.5, None))) == "123 [0.500, ?]"
 
 
 def test_a_group_has_the_requests_of_its_tasks_in_the_clusters_of_their_samples() -> None:
