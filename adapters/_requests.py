@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from medtasks.harness.requests import REPEAT, is_padding
+from medtasks.harness.request_slots import REPEAT, is_padding
 
 from ._settings import read_settings
 from .policies import draw, option_letters

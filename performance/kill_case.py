@@ -70,7 +70,7 @@ def _log_requests(model: str, log: Path) -> None:
     """Make the back-end log each request before it answers."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
-    from medtasks.harness.requests import REPEAT
+    from medtasks.harness.request_slots import REPEAT
 
     kind = MODEL_REGISTRY_V2.get_model_class(model)
     is_ours = hasattr(kind, "answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,23 +14,17 @@ from medtasks.runs.replies import NOT_ASKED, Answer, Reply, Slot
 from medtasks.runs.unfinished import AnswerStore
 
 from .arrivals import arrive_one_by_one, kept_on_arrival
+from .batches import batches_of
 from .endpoints import ask_endpoint, is_endpoint
 from .isolation import isolated
 from .memory import PeakMemory
 from .pacing import Clock, StreamPlayer, WallClock, duration_text, streams_of
+from .request_slots import is_padding, shares_of, slot_of
 from .responses import reply_of, response_of
-from .rounds import ROUND, Dialogue
+from .rounds import Dialogue
 from .stream_times import StreamRounds
 from .work_clock import WorkClock
 
-REPEAT = "medtasks_repeat"
-"""Metadata key: the number of a request among several for the same document."""
-
-_SMALLEST = 32
-"""Least requests that are sent together to a back-end with several in flight."""
-_ROUNDS_IN_FLIGHT = 8
-_CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
-"""Attributes with the number of requests that a back-end has in flight."""
 _ROUNDS = "generate_until_multi_round"
 
 
@@ -40,18 +34,6 @@ class DocumentReplies(NamedTuple):
     doc_id: int
     prompt: str
     replies: tuple[Reply, ...]
-
-
-@dataclass
-class _Shares:
-    """The requests of a call by their numbers: for our tasks, those of them that are paced, for
-    others, and padding.
-    """
-
-    ours: dict[int, Any] = field(default_factory=dict)
-    paced: dict[int, Any] = field(default_factory=dict)
-    foreign: dict[int, Any] = field(default_factory=dict)
-    padding: dict[int, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -83,7 +65,7 @@ class Requests:
 
         A failed one is a note in brackets.
         """
-        shares = self._shares(requests)
+        shares = shares_of(requests, self.ours, self.paced)
         responses: dict[int, Any] = dict.fromkeys(shares.padding, "")
         if shares.foreign:
             answers = getattr(lm, reqtype)(list(shares.foreign.values()))
@@ -106,26 +88,6 @@ class Requests:
                 getattr(lm, reqtype)(list(shares.padding.values()))
         return [responses[number] for number in range(len(requests))]
 
-    def _shares(self, requests: Sequence[Any]) -> _Shares:
-        """Divide requests; ours get the number of their repeat."""
-        shares = _Shares()
-        repeats = Counter[tuple[str, int]]()
-        for number, request in enumerate(requests):
-            if request.task_name not in self.ours:
-                shares.foreign[number] = request
-            elif is_padding(request):
-                shares.padding[number] = request
-            else:
-                document = request.task_name, request.doc_id
-                metadata = {**(request.metadata or {}), REPEAT: repeats[document]}
-                numbered = replace(request, metadata=metadata)
-                if request.task_name in self.paced:
-                    shares.paced[number] = numbered
-                else:
-                    shares.ours[number] = numbered
-                repeats[document] += 1
-        return shares
-
     def answers(self, task: Any) -> list[DocumentReplies]:
         """The replies to each document of ``task`` in this process.
 
@@ -136,7 +98,7 @@ class Requests:
         for instance in instances:
             if is_padding(instance):
                 continue
-            slot = _slot(instance)
+            slot = slot_of(instance)
             slots = [replace(slot, repeat=number) for number in range(instance.repeats)]
             replies = tuple(self._reply(repeat_slot) for repeat_slot in slots)
             answers.append(DocumentReplies(slot.doc_id, slot.prompt, replies))
@@ -154,7 +116,7 @@ class Requests:
 
     def _ask(self, lm: Any, requests: Sequence[Any], *, outcome: bool = True) -> list[Slot]:
         """Send the requests without a response; return the slots of all."""
-        slots = [_slot(request, outcome=outcome) for request in requests]
+        slots = [slot_of(request, outcome=outcome) for request in requests]
         missing: dict[Slot, Any] = {}
         for slot, request in zip(slots, requests, strict=True):
             if not self._is_kept(slot):
@@ -167,21 +129,18 @@ class Requests:
         elif missing and is_endpoint(lm):
             self._ask_endpoint(lm, missing)
         elif missing:
-            self._ask_foreign(lm, missing)
+            self._ask_in_batches(lm, missing)
         return slots
 
-    def _ask_foreign(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
-        """Send requests to a back-end of the harness."""
-        from tqdm import tqdm
-
-        is_quiet = lm.rank != 0 or self._held is not None
-        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=is_quiet)
-        slot_of = {id(request): slot for slot, request in missing.items()}
-        keep = partial(self._keep_arrived, slot_of, bar)
+    def _ask_in_batches(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
+        """Send requests to a back-end of the harness, several together."""
+        bar = self._progress_bar(lm, len(missing))
+        slot_by_id = {id(request): slot for slot, request in missing.items()}
+        keep = partial(self._keep_arrived, slot_by_id, bar)
         answer = partial(_replies_to, lm, missing)
         done = 0
         with bar, self._watched(lm, keep):
-            for answered in isolated(_batches(lm, list(missing)), answer):
+            for answered in isolated(batches_of(lm, list(missing)), answer):
                 self._keep(answered)
                 done += len(answered)
                 bar.update(max(done - bar.n, 0))  # without replies that were counted on arrival
@@ -198,10 +157,7 @@ class Requests:
 
     def _ask_endpoint(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
         """Send requests to an endpoint, each by itself."""
-        from tqdm import tqdm
-
-        is_quiet = lm.rank != 0 or self._held is not None
-        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=is_quiet)
+        bar = self._progress_bar(lm, len(missing))
 
         def keep(slot: Slot, reply: Reply) -> None:
             bar.update(self._keep([(slot, reply)]))
@@ -209,17 +165,26 @@ class Requests:
         with bar:
             ask_endpoint(lm, missing, keep, lambda: self.store.answered)
 
+    def _progress_bar(self, lm: Any, total: int) -> Any:
+        """The progress of ``total`` requests, shown by the first process, except of paced rounds,
+        which have a bar of their own.
+        """
+        from tqdm import tqdm
+
+        is_hidden = lm.rank != 0 or self._held is not None
+        return tqdm(total=total, desc="medtasks", unit="request", disable=is_hidden)
+
     def _keep_arrived(
-        self, slot_of: Mapping[int, Slot], bar: Any, request: Any, reply: Reply
+        self, slot_by_id: Mapping[int, Slot], bar: Any, request: Any, reply: Reply
     ) -> None:
         """Save a reply that arrived before its batch was complete, and count it on ``bar``."""
-        slot = slot_of.get(id(request))
+        slot = slot_by_id.get(id(request))
         if slot is not None:
             bar.update(self._keep([(slot, reply)]))
 
     def _ask_in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Send multi-round requests: each round of all requests together, as a batch."""
-        slots = [_slot(request) for request in requests]
+        slots = [slot_of(request) for request in requests]
         pending: dict[Slot, Dialogue] = {}
         for slot, request in zip(slots, requests, strict=True):
             if not self.store.is_answered(slot):
@@ -240,7 +205,7 @@ class Requests:
         """Send rounds of streams in real time, except those of streams that are finished."""
         from tqdm import tqdm
 
-        slots = [_slot(request) for request in requests]
+        slots = [slot_of(request) for request in requests]
         streams = streams_of(list(zip(slots, requests, strict=True)), self.paced)
         player = StreamPlayer(self.store, partial(self._ask_alone, lm), self.clock)
         unfinished = [rounds for rounds in streams if not player.is_finished(rounds)]
@@ -298,49 +263,7 @@ class Requests:
         )
 
 
-def is_padding(request: Any) -> bool:
-    """Whether a request only pads a process's share, so that its response is not used."""
-    return bool((request.metadata or {}).get("__padding_only__", False))
-
-
 def _replies_to(lm: Any, requests: Mapping[Slot, Any], batch: Sequence[Slot]) -> list[Reply]:
     """The replies of a back-end of the harness to the requests with these slots, in order."""
     responses = lm.generate_until([requests[slot] for slot in batch])
     return [reply_of(response) for response in responses]
-
-
-def _slot(request: Any, *, outcome: bool = True) -> Slot:
-    """The slot of a request: task, document, repeat and prompt."""
-    prompt = request.args[0] if isinstance(request.args[0], str) else ""
-    metadata = request.metadata or {}
-    repeat = int(metadata.get(REPEAT, 0))
-    number = metadata.get(ROUND)
-    return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome, number)
-
-
-def _batches(lm: Any, slots: Sequence[Slot]) -> list[Sequence[Slot]]:
-    """The requests that are sent together: no more than these can be lost at once."""
-    if arrive_one_by_one(lm):
-        return [slots]
-    size = _batch_size(lm)
-    alike: dict[tuple[str, int], list[Slot]] = defaultdict(list)
-    for slot in slots:  # some back-ends apply the first request's task to a whole batch
-        alike[slot.task, slot.repeat].append(slot)
-    batches: list[Sequence[Slot]] = []
-    for group in alike.values():
-        for begin in range(0, len(group), size):
-            batches.append(group[begin : begin + size])
-    return batches
-
-
-def _batch_size(lm: Any) -> int:
-    """The number of requests that are sent to a back-end together."""
-    in_flight = 0
-    for name in _CONCURRENCY:
-        number = getattr(lm, name, None)
-        if isinstance(number, int):
-            in_flight = max(in_flight, number)
-    if in_flight:
-        return max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight)
-    batch_size = getattr(lm, "batch_size", None)
-    return batch_size if isinstance(batch_size, int) else 1
