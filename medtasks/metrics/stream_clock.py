@@ -55,6 +55,11 @@ class ClockedStream:
             )
 
     @property
+    def missed(self) -> int:
+        """The number of missed rounds."""
+        return sum(clock.delay is None for clock in self.rounds)
+
+    @property
     def gaps(self) -> list[float]:
         """Seconds from each round to the next one; none after the last."""
         times = [turn.time for turn in self.stream.turns]

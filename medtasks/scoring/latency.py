@@ -20,13 +20,9 @@ from medtasks.scoring.latency_figures import (
     percentile_figures,
     significant,
 )
+from medtasks.scoring.observed_streams import ObservedStream, observed_streams
 from medtasks.scoring.run_record import RunRecord
-from medtasks.scoring.stream_latency import (
-    ObservedStream,
-    StreamLatency,
-    observed_streams,
-    stream_latency,
-)
+from medtasks.scoring.stream_latency import StreamLatency, stream_latency
 from medtasks.stats.quantiles import ratio
 
 LATENCY = "latency.json"

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
-from medtasks.catalog.items import SampleView, Turn
-from medtasks.catalog.spec import TaskSpec, load_spec
-from medtasks.core.settings import read_pace
+from medtasks.catalog.spec import load_spec
 from medtasks.metrics.stream_clock import (
-    ClockedStream,
-    RoundClock,
     answered_in_time,
     real_time_factors,
     responsiveness_with_computing,
 )
-from medtasks.metrics.stream_values import stream_of, turns_of
 from medtasks.metrics.streaming import RESPONSIVENESS_WEIGHT
-from medtasks.runs.sample_files import SampleFile
-from medtasks.runs.samples import Sample, lacks_texts
-from medtasks.runs.times import RequestTime
 from medtasks.runs.usage import Count
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.latency_figures import (
@@ -33,12 +23,7 @@ from medtasks.scoring.latency_figures import (
     mean_figure,
     percentile_figures,
 )
-from medtasks.scoring.run_record import RunRecord
-from medtasks.scoring.scored_samples import scored_samples
-
-_FAILED = "failed"
-_NOT_MEASURED = "not measured"
-_IN_FRAMES = "timed in frames"
+from medtasks.scoring.observed_streams import MeasuredStream, ObservedStream
 
 
 class RoundLatency(BaseModel, frozen=True):
@@ -90,115 +75,6 @@ class StreamLatency(BaseModel, frozen=True):
     overall_with_computing: RoundedEstimate | None = None
 
 
-class ObservedStream(NamedTuple):
-    """A whole stream of a task: ``clocked`` is None if its seconds are not known, for the reason
-    ``without``.
-    """
-
-    task: str
-    item: str
-    cluster: str
-    clocked: ClockedStream | None
-    without: str = ""
-    batched: int = 0
-
-
-def observed_streams(
-    run: RunRecord, task: str, times: Iterable[RequestTime], folder: Path | None = None
-) -> list[ObservedStream]:
-    """The whole streams of a task, in the order of their ids; none if the task is not of streams.
-
-    If the run was read without its samples, they are those in its result directory ``folder``, with
-    answers extracted by the rules of this version; without ``folder`` there are no streams.
-
-    Raises:
-        DataError: the samples cannot be read; names file, line and field.
-    """
-    spec = load_spec(task)
-    if spec.metadata.timing is None or spec.benchmark.stream.timeline is None:
-        return []
-    time_of = {time.sample_id: time for time in times}
-    rounds_of_item: dict[str, list[SampleView]] = {}
-    samples = run.samples.get(task)
-    for sample in _stored_samples(spec, folder) if samples is None else samples:
-        item = str(sample.document.get("item_id", sample.sample_id))
-        rounds_of_item.setdefault(item, []).append(sample.view())
-    pace = run.manifest.tasks[task].pace
-    streams: list[ObservedStream] = []
-    for _, views in sorted(rounds_of_item.items()):
-        observed = _observed_stream(spec, views, time_of, pace)
-        if observed is not None:
-            streams.append(observed)
-    return streams
-
-
-def _stored_samples(spec: TaskSpec, folder: Path | None) -> list[Sample]:
-    """The samples of a task in a result directory, scored under the rules of this version."""
-    if folder is None:
-        return []
-    path = folder / "samples" / f"{spec.name}.jsonl"
-    if not path.is_file():
-        return []
-    samples = list(SampleFile(path))
-    return [] if lacks_texts(samples) else scored_samples(spec, samples)
-
-
-def _observed_stream(
-    spec: TaskSpec, views: Sequence[SampleView], time_of: Mapping[str, RequestTime], pace: str
-) -> ObservedStream | None:
-    """The stream with these rounds, in any order; None if some are missing, as with a limit."""
-    timeline = spec.benchmark.stream.timeline
-    assert timeline is not None
-    paired = list(zip(turns_of(views, timeline), views, strict=True))
-    paired.sort(key=lambda turn_and_view: turn_and_view[0].number)
-    turns = [turn for turn, _ in paired]
-    first = turns[0]
-    if len(turns) < first.rounds:
-        return None
-    times = [time_of.get(view.sample_id) for _, view in paired]
-    place = spec.name, first.item, views[0].cluster
-    unit = _unit(first, pace)
-    without = _why_without_clock(times, unit)
-    if without or unit is None:
-        return ObservedStream(*place, None, without)
-    clocks = [_clock(turn, first, time, unit) for turn, time in zip(turns, times, strict=True)]
-    batched = sum(time is not None and time.is_batched for time in times)
-    clocked = ClockedStream(stream_of(turns, spec.name), tuple(clocks), unit)
-    return ObservedStream(*place, clocked, batched=batched)
-
-
-def _unit(turn: Turn, pace: str) -> float | None:
-    """How many units of a stream's time are a second; None for frames of an unknown rate."""
-    if turn.in_seconds:
-        return 1.0
-    stated = read_pace(pace)
-    return None if stated is None else stated.frames_per_second
-
-
-def _why_without_clock(times: Sequence[RequestTime | None], unit: float | None) -> str:
-    """Why the seconds of a stream are not known; empty if they are."""
-    if unit is None:
-        return _IN_FRAMES
-    for time in times:
-        if time is None:
-            return _NOT_MEASURED
-        if time.failed:
-            return _FAILED
-        if time.seconds is None and not time.missed:
-            return _NOT_MEASURED
-    return ""
-
-
-def _clock(turn: Turn, first: Turn, time: RequestTime | None, unit: float) -> RoundClock:
-    """The seconds of a round; in a paced run, the delay is that of the stream's own clock."""
-    if time is None or time.missed or time.seconds is None:
-        return RoundClock(None, None)
-    delay = time.seconds
-    if time.paced is not None and time.paced.answered is not None:
-        delay = time.paced.answered - (turn.time - first.time) / unit
-    return RoundClock(time.seconds, delay)
-
-
 def stream_latency(
     streams: Sequence[ObservedStream], table: ItemTable, pace: str
 ) -> StreamLatency | None:
@@ -211,12 +87,17 @@ def stream_latency(
     """
     if not streams:
         return None
-    measured = [stream for stream in streams if stream.clocked is not None]
-    without = Counter(stream.without for stream in streams if stream.clocked is None)
+    measured: list[MeasuredStream] = []
+    reasons = Counter[str]()
+    for stream in streams:
+        if isinstance(stream, MeasuredStream):
+            measured.append(stream)
+        else:
+            reasons[stream.reason] += 1
     counts = {
         "streams": len(streams),
         "measured": len(measured),
-        "without": dict(sorted(without.items())),
+        "without": dict(sorted(reasons.items())),
         "pace": pace,
     }
     if not measured:
@@ -227,8 +108,8 @@ def stream_latency(
     return StreamLatency.model_validate(
         {
             **counts,
-            "rounds": sum(len(_clocks(stream)) for stream in measured),
-            "missed": sum(clock.delay is None for stream in measured for clock in _clocks(stream)),
+            "rounds": sum(len(stream.clocked.rounds) for stream in measured),
+            "missed": sum(stream.clocked.missed for stream in measured),
             "batched": sum(stream.batched for stream in measured),
             "real_time_factor_median": median,
             "real_time_factor_p95": p95,
@@ -239,17 +120,10 @@ def stream_latency(
     )
 
 
-def _clocks(stream: ObservedStream) -> tuple[RoundClock, ...]:
-    """The clocks of a measured stream."""
-    return () if stream.clocked is None else stream.clocked.rounds
-
-
-def _factors_by_round(streams: Sequence[ObservedStream]) -> dict[int, Observations]:
+def _factors_by_round(streams: Sequence[MeasuredStream]) -> dict[int, Observations]:
     """The real-time factors by number of the round, from 1."""
     factors: dict[int, Observations] = {}
     for stream in streams:
-        if stream.clocked is None:
-            continue
         for number, factor in enumerate(real_time_factors(stream.clocked), start=1):
             if factor is not None:
                 factors.setdefault(number, []).append((factor, stream.cluster))
@@ -274,13 +148,12 @@ def _round_figures(factors: Mapping[int, Observations]) -> list[RoundLatency]:
     return figures
 
 
-def _in_time(streams: Sequence[ObservedStream]) -> Observations:
+def _in_time(streams: Sequence[MeasuredStream]) -> Observations:
     """Whether each round with a next one was answered in time, as 1 or 0."""
     observations: Observations = []
     for stream in streams:
-        if stream.clocked is not None:
-            for in_time in answered_in_time(stream.clocked):
-                observations.append((float(in_time), stream.cluster))
+        for in_time in answered_in_time(stream.clocked):
+            observations.append((float(in_time), stream.cluster))
     return observations
 
 
@@ -288,14 +161,13 @@ def _in_time(streams: Sequence[ObservedStream]) -> Observations:
 
 
 def _score_figures(
-    streams: Sequence[ObservedStream], table: ItemTable
+    streams: Sequence[MeasuredStream], table: ItemTable
 ) -> dict[str, RoundedEstimate | int | None]:
     """Responsiveness and overall score, by the stream's time and with computing."""
     with_computing: dict[tuple[str, str], float] = {}
     for stream in streams:
-        if stream.clocked is not None:
-            value = responsiveness_with_computing(stream.clocked)
-            with_computing[stream.task, stream.item] = value
+        place = stream.task, stream.item
+        with_computing[place] = responsiveness_with_computing(stream.clocked)
     timed: Observations = []
     shifted: Observations = []
     overall: Observations = []
