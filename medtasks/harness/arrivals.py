@@ -77,9 +77,8 @@ class _Sending:
 
     began: float
     in_flight: int
-    tries: int = (
-        0  # of the back-end, in each of which the client may send the request several times
-    )
+    # of the back-end, in each of which the client may send the request several times
+    tries: int = 0
     attempts: int = 0
 
     async def note_event(self, event: str, _: Any) -> None:
