@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from medtasks.cli.console import write, write_json
-from medtasks.cli.corrected_tables import show_corrected
 from medtasks.cli.help import PlainCommand
-from medtasks.cli.latency_tables import show_latency
 from medtasks.cli.options import Json
-from medtasks.cli.score_tables import show_changes, show_diagnostics, show_level_gaps, show_paired
-from medtasks.cli.stream_latency_tables import show_stream_latency
-from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.cli.rescored_runs import score_again
+from medtasks.core.errors import UsageError
 from medtasks.core.garbage_collection import without_garbage_collection
-from medtasks.core.text import counted, first_names, printable
+from medtasks.core.text import counted, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.imported_run import PredictionFile
     from medtasks.runs.manifest import RubricFacts
-    from medtasks.runs.times import Times
-    from medtasks.scoring.comparisons import Paired
-    from medtasks.scoring.run_cache import RunStore
-    from medtasks.scoring.run_record import RunRecord
 
 app = typer.Typer()
 
@@ -101,7 +93,7 @@ def score(
         if any(value is not None for value in for_predictions):
             _refuse_options_of_predictions(results)
         with without_garbage_collection():
-            _score_again(results, against, human, out, as_json)
+            score_again(results, against, human, out, as_json)
         return
     if human is not None:
         raise UsageError(
@@ -205,121 +197,3 @@ def _show_imported_verdicts(facts: RubricFacts, judge: str | None) -> None:
         write(f"  unjudged: {count:,} ({reason})")
     for warning in facts.warnings:
         write(f"  warning: {warning}")
-
-
-# --- runs ---
-
-
-def _score_again(
-    folder: Path, against: Path | None, human: Path | None, out: Path | None, as_json: bool
-) -> None:
-    """Print the scores of a run as they are now, with comparisons, corrected scores and changes."""
-    from medtasks.judge.corrected_scores import corrected_run
-    from medtasks.runs.find import is_unfinished, one_run
-    from medtasks.runs.times import FoundTimes
-    from medtasks.scoring.latency import run_latency
-    from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.summary import summary
-
-    folder = one_run(folder)
-    if is_unfinished(folder):
-        if against is not None or human is not None:
-            raise UsageError(
-                "--against and --human need a finished run; write the unfinished run with --out "
-                "first."
-            )
-        _score_unfinished(folder, out, as_json)
-        return
-    store = user_store()
-    again = _scored_again(folder, store, whole=out is not None or human is not None)
-    corrected = None if human is None else corrected_run(again, human)
-    run = again.rescored
-    stored = FoundTimes.of(folder)
-    if out is not None:
-        _write_whole_run(folder, again, out, stored.times)
-    latency = run_latency(run, stored.times, folder)
-    paired = run.comparisons
-    if against is not None:
-        paired = _compared_with(run, against, store)
-    if as_json:
-        run = replace(run, kept=(paired, run.level_gaps))
-        notes = [*again.notes, *filter(None, [stored.problem])]
-        results = {**run.results, "changes": again.changes, "notes": notes}
-        results["latency"] = latency.model_dump(mode="json")
-        if corrected is not None:
-            results["corrected"] = corrected.json()
-        write_json(results)
-        return
-    write(summary(run, out, keep="--out"))
-    write(*(f"  {printable(note)}" for note in again.notes))
-    show_diagnostics(run)
-    show_level_gaps(run)
-    show_paired(paired)
-    if corrected is not None:
-        show_corrected(corrected)
-    show_latency(latency)
-    show_stream_latency(latency)
-    if stored.problem is not None:
-        write(f"  {printable(stored.problem)}")
-    show_changes(again)
-
-
-def _scored_again(folder: Path, store: RunStore, *, whole: bool) -> RunRecord:
-    """A run, scored again; an error if some of its scores can only be taken from its files."""
-    from medtasks.leaderboard.verify.scored_run import scored_run
-
-    again = scored_run(folder, store, own=True, whole=whole).record
-    for name, verification in again.verification.items():
-        if verification.claimed:
-            raise MedtasksError(f"{folder}: {name}: {verification.reason}.")
-    return again
-
-
-def _compared_with(run: RunRecord, against: Path, store: RunStore) -> dict[str, Paired]:
-    """The paired differences within a run, and between its tasks and those of another run."""
-    from medtasks.leaderboard.verify.scored_run import scored_run
-    from medtasks.runs.find import one_run
-    from medtasks.scoring.comparisons import comparisons, same_tasks
-
-    tables = scored_run(one_run(against), store, own=True).record.tables
-    return {**comparisons(run.tables, tables), **same_tasks(run.tables, tables)}
-
-
-def _write_whole_run(folder: Path, again: RunRecord, out: Path, times: Times) -> None:
-    """Write the scored run and its times into a new directory, unless it lacks tasks of the run in
-    ``folder``.
-    """
-    from medtasks.scoring.kept_runs import keep_written
-    from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_folder import read_manifest, write_run
-
-    scored_tasks = again.rescored.manifest.tasks
-    lacking = sorted(read_manifest(folder).tasks.keys() - scored_tasks.keys())
-    if lacking:
-        raise UsageError(
-            f"{folder}: no installed package has {first_names(lacking)}, which --out would "
-            "leave out; install it."
-        )
-    write_run(out, again.rescored, times)
-    keep_written(out, again, user_store())
-
-
-def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
-    """Print the scores of the replies that a run has so far."""
-    from medtasks.runs.manifest import now
-    from medtasks.scoring.finished_run import score_unfinished, unfinished_times
-    from medtasks.scoring.latency import run_latency
-    from medtasks.scoring.run_folder import write_run
-    from medtasks.scoring.summary import summary
-
-    run = score_unfinished(folder, created=now())
-    times = unfinished_times(folder)
-    latency = run_latency(run, times)
-    if out is not None:
-        write_run(out, run, times)
-    if as_json:
-        write_json({**run.results, "latency": latency.model_dump(mode="json")})
-    else:
-        write(summary(run, out, keep="--out"))
-        show_latency(latency)
-        show_stream_latency(latency)
