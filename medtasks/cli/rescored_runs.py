@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +70,7 @@ class _FinishedRun:
 
     again: RunRecord
     run: RunRecord
-    paired: Mapping[str, Paired]
+    paired: dict[str, Paired]
     corrected: CorrectedRun | None
     latency: RunLatency
     times_problem: str | None
