@@ -49,7 +49,14 @@ from .model_fixes import take_no_media
 from .presentation import SYSTEM_PROMPT, backend_name, task_presentation
 from .processes import agree_with_first, leave_process_group
 from .requests import Requests
-from .results import KEY, replace_numbers, replace_samples, stamp_of
+from .results import (
+    KEY,
+    new_folder,
+    replace_numbers,
+    replace_samples,
+    results_of_model,
+    stamp_of,
+)
 from .run_plan import RunPlanner
 from .stream_times import paced_rounds
 from .system_turn import add_system_turn, refuse_system_turn
@@ -87,7 +94,7 @@ class Evaluation:
         self._lm = self.call.arguments["lm"]
         take_no_media(self._lm)
         self._is_logged = self.call.arguments["log_samples"]
-        self._output = _results_of_model(self.asked.get("evaluation_tracker"))
+        self._output = results_of_model(self.asked.get("evaluation_tracker"))
         self._instruction = str(self.asked.get("system_instruction") or "")
         self._judges = configured_judges()
         if self._judges is not None:
@@ -219,7 +226,7 @@ class Evaluation:
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         folder: Path | None = None
         if self._output is not None:
-            folder = _new_folder(self._output, stamp_of(self.asked))
+            folder = new_folder(self._output, stamp_of(self.asked))
             write_run(folder, finished, times)
             keep_finished(folder, finished, user_store())
         return _SavedRun(run, folder, summary(finished, folder))
@@ -268,14 +275,6 @@ def _print_note(note: str) -> None:
     print(f"medtasks: {note}", file=sys.stderr, flush=True)
 
 
-def _results_of_model(tracker: Any) -> Path | None:
-    """The directory where the harness writes the model's results; None if it writes none."""
-    if tracker is None or not tracker.output_path:
-        return None
-    model_name = tracker.general_config_tracker.model_name_sanitized or ""
-    return Path(tracker.output_path) / model_name
-
-
 def _refuse_repeats(spec: TaskSpec, task: Any) -> None:
     """Refuse to ask a task several times whose benchmark scores each item once."""
     if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
@@ -290,13 +289,3 @@ def _is_complete(run: RunRecord, names: Collection[str]) -> bool:
     if any(name not in run.samples for name in names):
         return False
     return not any(facts.failed for facts in run.manifest.tasks.values())
-
-
-def _new_folder(parent: Path, stamp: str) -> Path:
-    """A result directory that does not exist yet: two runs may end within one second."""
-    folder = parent / f"{stamp}_medtasks"
-    for number in range(2, 1000):
-        if not folder.exists():
-            break
-        folder = parent / f"{stamp}-{number}_medtasks"
-    return folder

@@ -1,4 +1,4 @@
-"""Our scores in the harness's own results, both printed and saved."""
+"""Where the harness writes its results, and our scores in them, both printed and saved."""
 
 from __future__ import annotations
 
@@ -35,6 +35,24 @@ def stamp_of(asked: Mapping[str, Any]) -> str:
     zone: Any = import_module("pytz").timezone(command.timezone)
     begun = datetime.strptime(str(asked["datetime_str"]), _STAMP)
     return str(zone.localize(begun).strftime(f"{_STAMP}%z"))
+
+
+def results_of_model(tracker: Any) -> Path | None:
+    """The directory where the harness writes the model's results; None if it writes none."""
+    if tracker is None or not tracker.output_path:
+        return None
+    model_name = tracker.general_config_tracker.model_name_sanitized or ""
+    return Path(tracker.output_path) / model_name
+
+
+def new_folder(parent: Path, stamp: str) -> Path:
+    """A result directory that does not exist yet: two runs may end within one second."""
+    folder = parent / f"{stamp}_medtasks"
+    for number in range(2, 1000):
+        if not folder.exists():
+            break
+        folder = parent / f"{stamp}-{number}_medtasks"
+    return folder
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
