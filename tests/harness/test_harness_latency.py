@@ -88,16 +88,19 @@ def latency(run: Run) -> Mapping[str, Any]:
     ("model", "several"), [("async_openai", "num_cpus=4"), ("openai", "num_concurrent=4")]
 )
 def test_seconds_are_those_of_the_server(model: str, several: str, tmp_path: Path) -> None:
-    # long: 5 % must be more than what a busy machine adds to a request
-    with SlowServer(1.5) as server:
+    # long: 5 % must be more than what a busy machine adds to most requests
+    with SlowServer(2.5) as server:
         arguments = f"model_version=m,base_url={server.url},{several}"
         run = Run(run_tasks(model, arguments, [TASK], tmp_path, limit=8))
     expected = seconds_of_server(server, run)
     times = times_of(run)
     assert times.keys() == expected.keys()
-    assert all(times[name].seconds > seconds for name, seconds in expected.items())
+    shares = sorted(times[name].seconds / seconds for name, seconds in expected.items())
+    assert shares[0] > 1
+    assert shares[len(shares) // 4] < 1.05
     of_run = latency(run)
-    assert of_run["median"]["value"] == pytest.approx(median_low(expected.values()), rel=0.05)
+    # one that waits for a slot would have twice the seconds
+    assert of_run["median"]["value"] == pytest.approx(median_low(expected.values()), rel=0.2)
     assert of_run["measured"] == of_run["requests"] == len(expected)
     assert (of_run["batched"], of_run["in_flight"]) == (0, 4)
     whole = sum(time.seconds for time in times.values())
