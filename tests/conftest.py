@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,12 @@ gc.disable()  # until everything is collected: a fifth of what that costs went i
 # read when huggingface_hub is imported, which may be before any fixture: without it, a test of an
 # unknown checkpoint waits minutes for a hub that is not there
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+# test modules look at the benchmarks when they are imported, before any fixture: the user's own
+# must not be among them
+_no_configuration = tempfile.TemporaryDirectory()
+os.environ["XDG_CONFIG_HOME"] = _no_configuration.name
+os.environ.pop("MEDTASKS_BENCHMARKS", None)
 
 # torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU
 # time
