@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from medtasks.python_api.columns import RUN_COLUMNS
-from medtasks.scoring.latency import FAILED, NOT_MEASURED, Latency, RunLatency
+from medtasks.scoring.latency import FAILED, MISSED, NOT_MEASURED, Latency, RunLatency
 from medtasks.scoring.latency_figures import RoundedEstimate
 
 _FIGURES = {
@@ -34,12 +34,12 @@ _STREAM_FIGURES = {
 _STREAM_COUNTS = {
     "streams": "number of whole streams; null for tasks that are not of streams",
     "measured_streams": "number of streams of which the seconds of every round are known",
-    "missed": "number of rounds of these that a paced run missed",
 }
 _COUNTS = {
     "requests": "number of requests to the model; every round is one",
     "measured": "number of requests whose seconds are known",
     "failed": "number of requests without a response, which have no seconds",
+    "missed": "number of rounds that a paced run missed, which have no seconds",
     "not_measured": "number of other requests without seconds",
     "batched": "number of measured requests answered together with others, in the batch's seconds",
     "in_flight": "the most requests that the model worked on at once",
@@ -84,6 +84,7 @@ def _row(latency: Latency) -> dict[str, object]:
     """The columns of a task or group."""
     row: dict[str, object] = latency.model_dump(include={*_COUNTS, "queued_median"})
     row["failed"] = latency.without.get(FAILED, 0)
+    row["missed"] = latency.without.get(MISSED, 0)
     row["not_measured"] = latency.without.get(NOT_MEASURED, 0)
     row["hardware"] = ", ".join(latency.hardware)
     for name in _FIGURES:
@@ -91,7 +92,6 @@ def _row(latency: Latency) -> dict[str, object]:
     stream = latency.stream
     if stream is not None:
         row |= {"streams": stream.streams, "measured_streams": stream.measured}
-        row["missed"] = stream.missed
         for name in _STREAM_FIGURES:
             row |= _figure(name, getattr(stream, name))
     return row

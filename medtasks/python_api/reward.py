@@ -181,7 +181,11 @@ class Reward:
         return documents
 
     def _documents_in_columns(self, columns: Mapping[str, Any], count: int) -> list[Document]:
-        """The questions that the columns describe, a row each."""
+        """The questions that the columns describe, a row each.
+
+        Raises:
+            UsageError: a row has no gold answer.
+        """
         fields: dict[str, Sequence[Any]] = {}
         for name, values in columns.items():
             is_column = isinstance(values, list | tuple) and len(values) == count
@@ -191,12 +195,18 @@ class Reward:
         documents: list[Document] = []
         for row in range(count):
             document = {name: values[row] for name, values in fields.items()}
+            target = document["target"]
+            if target is None or target != target:  # NaN stands for an empty cell
+                raise UsageError(
+                    f"reward of {self.task}: the column `target` has no gold answer in row {row} "
+                    f"of the batch, but {target!r}; remove such rows from the training data."
+                )
             document |= {
                 "benchmark": benchmark,
                 "sample_id": str(document.get("sample_id", row)),
                 "cluster": str(document.get("cluster", row)),
                 "media": [],
-                "target": str(document["target"]),
+                "target": str(target),
             }
             documents.append(document)
         return documents

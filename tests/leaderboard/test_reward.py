@@ -123,6 +123,11 @@ def test_questions_of_the_benchmark_need_permission() -> None:
     [
         ({}, "neither a column `target` with gold answers nor `sample_id`"),
         ({"sample_id": ["no such"]}, "its prepared data have no sample 'no such'"),
+        (
+            {"target": [None]},
+            "the column `target` has no gold answer in row 0 of the batch, but None; remove such rows",
+        ),
+        ({"target": [float("nan")]}, "no gold answer in row 0 of the batch, but nan"),
     ],
 )
 def test_rows_without_a_gold_answer_are_refused(columns: dict[str, Any], sentence: str) -> None:
