@@ -60,7 +60,8 @@ class SubmittedSamples:
 
     def require_own(self, samples: Sequence[Sample], *, stripped: bool) -> None:
         """Refuse samples of another task, repeated samples, samples with another number of
-        responses than expected, and missed rounds of a run that was not paced.
+        responses than expected, missed rounds of a run that was not paced, and missed rounds with
+        a response.
         """
         task = self._spec.name
         repeats = self._expected_repeats()
@@ -77,6 +78,11 @@ class SubmittedSamples:
                 raise DataError(
                     f"{place}: field `missed` is true, but the run was not paced (`pace` of "
                     f"`tasks.{task}` in manifest.json is empty); restore the file."
+                )
+            if sample.missed and any(sample.responses):
+                raise DataError(
+                    f"{place}: field `missed` is true, but `responses` has a text, expected empty "
+                    "ones; restore the file."
                 )
             if not stripped:
                 _require_entries(sample, repeats, place)

@@ -179,6 +179,22 @@ def test_another_prompt_is_refused_and_not_ranked(
     assert "prompts differ from the template" in str(apart(found))
 
 
+def errors(folder: Path) -> str:
+    return " ".join(one.message for one in check(folder).findings if one.severity == "error")
+
+
+def test_answered_samples_cannot_be_declared_missed(guessed: Path, tmp_path: Path) -> None:
+    forged = rewritten(guessed, tmp_path, every(lambda _: {"missed": True}))
+    assert "field `missed` is true, but the run was not paced" in errors(forged)
+
+    def paced(manifest: dict[str, Any]) -> None:
+        for facts in manifest["tasks"].values():
+            facts["pace"] = "realtime"
+
+    edit_json(forged / "manifest.json", paced)
+    assert "field `missed` is true, but `responses` has a text" in errors(forged)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ["kvasir_vqa_x1", "medstreambench", "mi_cxr_stagewise_tel"])
 def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ OF_VERDICTS: dict[str, Any] = {
 """Forgeries in a judged sample."""
 SUBMITTED = {"responses", "failed", "probabilities"}
 """What a submission is, beside its verdicts."""
-REFUSED = {"sample_id", "task", "prompt"}
-"""Another one is refused, and never ranked (`test_forged.py`)."""
+REFUSED = {"sample_id", "task", "prompt", "missed"}
+"""Another one is refused, and never ranked (`test_forged.py`, `test_missed_rounds.py`)."""
 
 
 @pytest.fixture(scope="module")
