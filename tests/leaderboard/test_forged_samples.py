@@ -159,13 +159,16 @@ def viewed(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def logged(results: list[Path], out: Path) -> list[Any]:
-    """What the logs for Inspect have of the samples of all runs."""
+    """What the logs for Inspect have of the samples of all runs, but for their identities, which
+    depend on the files of the run.
+    """
     from inspect_ai.log import read_eval_log
 
-    paths = write_inspect_logs(results, out).files
-    logs = [read_eval_log(str(path)) for path in paths]
-    samples = [one.model_dump(mode="json") for log in logs for one in log.samples or ()]
-    return sorted(samples, key=lambda one: (one["output"]["model"], one["uuid"]))
+    samples: list[Any] = []
+    for path in write_inspect_logs(results, out).files:
+        for one in read_eval_log(str(path)).samples or ():
+            samples.append(json.loads(one.model_dump_json().replace(one.uuid or "", "UUID")))
+    return sorted(samples, key=lambda one: (one["output"]["model"], str(one["id"]), one["epoch"]))
 
 
 def test_every_field_of_a_sample_is_forged_or_is_what_a_submission_is(
