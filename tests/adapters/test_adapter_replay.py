@@ -138,8 +138,8 @@ def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: P
             "p.jsonl, line 2, column 21: not valid JSON",
         ),
         (
-            b'{"sample_id": 7, "response": "x"}',
-            "line 1: field `sample_id` is 7, expected a non-empty string",
+            b'{"sample_id": 7.5, "response": "x"}',
+            "line 1: field `sample_id` is 7.5, expected a non-empty string",
         ),
         (
             b'{"sample_id": null, "response": "x"}',
