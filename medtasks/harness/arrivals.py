@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.errors import MedtasksError
-from medtasks.runs.replies import Reply, ReplyTiming
+from medtasks.runs.replies import FAILED, Reply, ReplyTiming
 
 from .endpoints import begin_noting, noted_reply, renew_connections, responses_noted
 from .presentation import backend_name
@@ -155,7 +155,8 @@ class _ServerWatch:
                 self._keep(request, replace(reply, timing=timing))
             except OSError as error:
                 raise _EndOfRun(error) from error
-        return text, place, counts
+            return text, place, counts
+        return f"{FAILED}{reply.failed}", place, counts
 
     async def _timed_forward(self, request: Any, position: int) -> Any:
         """Send a request by the back-end's own method, and note its attempts."""

@@ -18,6 +18,8 @@ BLANK = "blank response, with no sign that the model generated a token"
 ALL_BLANK = "every response of the run is blank"
 NOT_ASKED = "not asked: the run ended before"
 LONGEST_REASON = 300
+FAILED = "[ERROR] "
+"""Begins a text that is the reason why a request failed; see :func:`failure_in`."""
 
 _FAILED_AFTER_RETRIES = re.compile(r"\[LMMS_EVAL_REQUEST_FAILED(?P<reason>.*)", re.DOTALL)
 _FAILURE_TEXTS = (

@@ -212,13 +212,11 @@ def problem_body(protocol: str, problem: Problem) -> dict[str, Any]:
 
 
 def completion(answer: Answer) -> dict[str, Any]:
-    """A chat completion."""
+    """A chat completion; one that was refused has the text before the filter ended it."""
     endings = {"stop": "stop", "length": "length", "refused": "content_filter"}
     message = {"role": "assistant", "content": answer.text or None, "refusal": None}
     if answer.ending == "prompt":
         message |= {"content": None, "refusal": "I cannot help with this."}
-    if answer.ending == "refused":
-        message["content"] = None
     if answer.thoughts:
         message["reasoning_content"] = answer.thoughts
     output_tokens = answer.output_tokens + answer.reasoning
