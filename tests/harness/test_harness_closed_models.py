@@ -212,6 +212,20 @@ def test_claude_gets_the_tokens_and_pictures_of_the_task(
     assert run.manifest["model"].get("temperature") == (None if sends_temperature else "not sent")
 
 
+def test_after_a_run_of_ours_lmms_eval_asks_claude_for_other_tasks_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_package("claude")
+    from lmms_eval.models.simple import claude
+
+    with ClosedModels(letter) as server:
+        ask("claude", server, [TASK], tmp_path, monkeypatch, limit=1)
+        message = claude.anthropic.Anthropic().messages.create(
+            model="m", max_tokens=8, messages=[{"role": "user", "content": "?"}]
+        )
+    assert message.content[0].text == letter(server.asked[-1]).text
+
+
 TROUBLES = str(Path(__file__).parents[2] / "performance" / "closed_kills.py")
 
 

@@ -40,8 +40,8 @@ class _ClaudeRequest(NamedTuple):
     most_tokens: int | None
 
 
-_REQUEST: ContextVar[_ClaudeRequest] = ContextVar("request")
-"""The request that a thread sends."""
+_REQUEST: ContextVar[_ClaudeRequest | None] = ContextVar("request", default=None)
+"""The request that a thread sends; None where lmms-eval sends those of tasks that are not ours."""
 
 
 def is_endpoint(lm: Any) -> bool:
@@ -210,8 +210,13 @@ def _prepare_claude(asker: Any, request: Any, exchange: Exchange) -> None:
 
 
 def _claude_client() -> Any:
-    """The client of the request that this thread sends."""
-    client, exchange, most_tokens = _REQUEST.get()
+    """The client of the request that this thread sends, or the vendor's own."""
+    request = _REQUEST.get()
+    if request is None:
+        import anthropic
+
+        return anthropic.Anthropic()
+    client, exchange, most_tokens = request
 
     def create(**payload: Any) -> Any:
         body = _accepted_by_claude(payload, client)
