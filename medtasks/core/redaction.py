@@ -51,6 +51,11 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET_NAME.search(name))
 
 
+def without_keys(text: str) -> str:
+    """The text without what looks like a key or token."""
+    return _SECRET.sub(HIDDEN, text)
+
+
 def shown(value: Any) -> str:
     """``value`` as text, local paths cut to their last part, addresses and what looks like a key
     hidden.
@@ -61,7 +66,7 @@ def shown(value: Any) -> str:
     ('Qwen2.5-VL-7B', 'Qwen/Qwen2.5-VL-7B', 'at judge.yaml: no such file')
     """
     text = value if isinstance(value, str) else canonical_json(_redacted(value))
-    text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
+    text = _ADDRESS.sub(HIDDEN, without_keys(text))
     stripped = text.strip()
     if _PATH_START.match(stripped) and not _NO_PATH.search(stripped):
         return _last_part(stripped)  # a whole path, which may have spaces

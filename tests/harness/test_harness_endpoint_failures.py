@@ -57,6 +57,18 @@ def test_a_wait_of_hours_is_a_failure_that_names_it() -> None:
     assert failure.reason == "status 429: quota (the endpoint asks to wait 7200 s)"
 
 
+def test_a_key_that_gemini_refuses_with_status_400_is_wrong() -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    error = GoogleError(400, {"error": {"message": "API key not valid.", "details": [info]}})
+    assert failure_of(error) == Failure("status 400: API key not valid", 400, has_wrong_key=True)
+
+
+def test_a_key_that_the_endpoint_repeats_is_in_no_reason() -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz"
+    failure = failure_of(status_error(401, {"message": f"no such key: {key}"}))
+    assert failure.reason == "status 401: no such key: …"
+
+
 def test_timeouts_and_lost_connections_did_not_reach_the_endpoint() -> None:
     timeout = failure_of(openai.APITimeoutError(REQUEST))
     assert timeout == Failure("timeout: no answer in time", may_pass=True, is_unreached=True)

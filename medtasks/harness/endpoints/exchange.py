@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from medtasks.core.errors import first_line
 from medtasks.runs.replies import Reply, ReplyTiming
 
 from .failures import Failure, failure_of
@@ -92,7 +93,7 @@ class Exchange:
         """The response of the first attempt that succeeds.
 
         Raises:
-            RequestEnded: none succeeded; ``reply`` has the reason.
+            RequestEnded: none succeeded, or the response cannot be read; ``reply`` has the reason.
         """
         self.traffic.wait()
         with self.traffic.in_flight() as in_flight:
@@ -108,11 +109,25 @@ class Exchange:
                 self.failure = failure_of(error)
             else:
                 self.failure = None
-                self.reply = self._timed(self.read(response), sent, in_flight)
+                self.reply = self._timed(self._reply_in(response), sent, in_flight)
                 return response
             if not self._waits_for_another(self.failure):
                 break
         self._fail()
+        raise RequestEnded
+
+    def _reply_in(self, response: Any) -> Reply:
+        """The reply in a response.
+
+        Raises:
+            RequestEnded: it cannot be read, such as the page of a proxy; it was paid for, so the
+                request is not repeated.
+        """
+        try:
+            return self.read(response)
+        except Exception as error:  # a response may lack anything
+            reason = f"the response is not of the endpoint's protocol ({first_line(error)})"
+            self.reply = Reply.failure(reason)
         raise RequestEnded
 
     def _timed(self, reply: Reply, sent: float, in_flight: int) -> Reply:
@@ -130,10 +145,12 @@ class Exchange:
 
     def _waits_for_another(self, failure: Failure) -> bool:
         """Wait until a further attempt is due; whether there is one."""
-        if not failure.may_pass or self.attempts >= self.traffic.attempts:
+        if not failure.may_pass:
             return False
         if failure.wait is not None:
             self.traffic.hold(failure.wait)
+        if self.attempts >= self.traffic.attempts:
+            return False
         return self.traffic.wait(failure.wait or self.traffic.pause_after(self.attempts))
 
     def _fail(self) -> None:

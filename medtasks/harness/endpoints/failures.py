@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from medtasks.core.redaction import without_keys
 from medtasks.judge.retry_after import seconds_to_wait
 
 LONGEST_WAIT = 300.0
@@ -20,6 +21,7 @@ LONGEST_WAIT = 300.0
 _MAY_PASS = (408, 409, 429)
 _NO_CREDIT = "insufficient_quota"
 """OpenAI's code for an account without credit, which it reports with status 429."""
+_WRONG_KEY = "API_KEY_INVALID"
 _CONNECTION = frozenset({"TransportError", "APIConnectionError"})
 """Base classes of the vendors' and HTTP libraries' exceptions if there was no response."""
 _TIMEOUT = frozenset({"TimeoutException", "APITimeoutError", "Timeout"})
@@ -38,6 +40,7 @@ class Failure:
         may_pass: whether a further attempt may succeed.
         wait: seconds that the endpoint asks to wait; None if it does not.
         is_unreached: whether there was no response at all.
+        has_wrong_key: whether the endpoint says that the key is wrong, whatever the status.
     """
 
     reason: str
@@ -45,6 +48,7 @@ class Failure:
     may_pass: bool = False
     wait: float | None = None
     is_unreached: bool = False
+    has_wrong_key: bool = False
 
 
 def failure_of(error: Exception) -> Failure:
@@ -73,7 +77,7 @@ def _failure_of_status(error: Exception, status: int) -> Failure:
     if may_pass and wait is not None and wait > LONGEST_WAIT:
         may_pass = False
         reason = f"{reason} (the endpoint asks to wait {wait:.0f} s)"
-    return Failure(reason, status, may_pass, wait)
+    return Failure(reason, status, may_pass, wait, has_wrong_key=_has_wrong_key(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -135,15 +139,25 @@ def _details_of(error: Exception) -> Mapping[str, Any]:
 
 def _retry_delay(details: Mapping[str, Any]) -> float | None:
     """The seconds to wait that Gemini's API names in the body (``"retryDelay": "37s"``)."""
-    entries = details.get("details")
-    if not isinstance(entries, list):
-        return None
-    for entry in entries:
-        delay = entry.get("retryDelay") if isinstance(entry, Mapping) else None
-        match = _SECONDS.fullmatch(str(delay))
+    for entry in _entries(details):
+        match = _SECONDS.fullmatch(str(entry.get("retryDelay")))
         if match:
             return float(match["seconds"])
     return None
+
+
+def _has_wrong_key(error: Exception) -> bool:
+    """Whether Gemini's API refuses the key, which it reports with status 400."""
+    entries = _entries(_details_of(error))
+    return any(entry.get("reason") == _WRONG_KEY for entry in entries)
+
+
+def _entries(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The details of an error of Gemini's API."""
+    entries = details.get("details")
+    if not isinstance(entries, list):
+        return []
+    return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
 def _message_of(error: Exception) -> str:
@@ -165,5 +179,7 @@ def _json_in(text: str) -> Mapping[str, Any]:
 
 
 def _line(text: str) -> str:
-    """The text on one line, without the period at its end."""
-    return " ".join(text.split())[:200].rstrip(".")
+    """The text on one line, without the period at its end, and without keys, which some endpoints
+    repeat.
+    """
+    return without_keys(" ".join(text.split()))[:200].rstrip(".")

@@ -21,7 +21,13 @@ _MESSAGE_ENDINGS = {
     "model_context_window_exceeded": "length",
 }
 _CONTENT_ENDINGS = {"STOP": "stop", "MAX_TOKENS": "length"}
-_COMPLETION_ENDINGS = {"stop": "stop", "length": "length"}
+_COMPLETION_ENDINGS = {
+    "stop": "stop",
+    "length": "length",
+    "eos_token": "stop",  # of text-generation-inference
+    "stop_sequence": "stop",
+    "model_length": "length",  # of Mistral
+}
 
 
 def reply_of_completion(response: Any) -> Reply:
@@ -79,14 +85,22 @@ def reply_of_message(response: Any) -> Reply:
         reason = f": {explanation}" if explanation else ""
         return Reply.failure(f"refused (stop_reason={ending}){reason}")
     texts = [block.text for block in response.content if block.type == "text"]
-    usage = response.usage
-    cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
     return _reply(
         "".join(texts),
-        input_tokens=usage.input_tokens + cached,
-        output_tokens=usage.output_tokens,
+        input_tokens=_message_input_tokens(response.usage),
+        output_tokens=getattr(response.usage, "output_tokens", None),
         finish=_MESSAGE_ENDINGS[ending],
     )
+
+
+def _message_input_tokens(usage: Any) -> int | None:
+    """The input tokens, with those that were written to the cache or read from it."""
+    tokens: int | None = getattr(usage, "input_tokens", None)
+    if tokens is None:
+        return None
+    written = getattr(usage, "cache_creation_input_tokens", None) or 0
+    read = getattr(usage, "cache_read_input_tokens", None) or 0
+    return tokens + int(written) + int(read)
 
 
 def reply_of_content(response: Any) -> Reply:

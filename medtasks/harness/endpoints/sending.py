@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import UsageError, first_line
+from medtasks.core.text import counted
 from medtasks.runs.replies import Reply, Slot
 
 from ..isolation import GIVE_UP, NOT_SENT
@@ -130,10 +132,13 @@ class _Sender:
             self._watch.note_failure(exchange.failure, self._answered())
 
     def keep_answers_in_flight(self) -> None:
-        """Wait for the requests in flight, and keep those that were answered."""
-        for future, slot in self._in_flight.items():
+        """Wait for the requests in flight, and keep each that is answered, as soon as it is."""
+        if self._in_flight:
+            waited = f"medtasks: waiting for {counted(len(self._in_flight), 'request')} in flight"
+            print(f"{waited}, to keep the answers", file=sys.stderr, flush=True)
+        for future in as_completed(self._in_flight):
             if future.exception() is not None:
                 continue
             reply = future.result().reply
             if reply is not None and reply.failed is None:
-                self._keep(slot, reply)
+                self._keep(self._in_flight[future], reply)

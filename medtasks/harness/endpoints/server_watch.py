@@ -43,7 +43,7 @@ class ServerWatch:
                 raise self._end(problem, failure, answered, "run it again when it is reachable")
             return
         self._unreached = 0
-        if failure.status not in _SHUT_OUT:
+        if failure.status not in _SHUT_OUT and not failure.has_wrong_key:
             self._has_accepted = True
         elif not self._has_accepted:
             self._shut_out += 1
