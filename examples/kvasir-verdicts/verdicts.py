@@ -42,9 +42,12 @@ def judged_responses(path: str) -> dict[tuple[str, str], JudgedResponse]:
     """The responses of the run in ``path``, by task and sample; failed requests are left out.
 
     Raises:
-        SystemExit: a response has verdicts of no judge, or of several.
+        SystemExit: there are several runs, or a response has verdicts of no judge, or of several.
     """
-    (run,) = medtasks.open(path)
+    runs = list(medtasks.open(path))
+    if len(runs) != 1:
+        sys.exit(f"{path}: {len(runs)} runs, expected 1; name the result directory of one run.")
+    (run,) = runs
     responses = {}
     for task in run.manifest.tasks:
         for row in run.samples(task).arrow.to_pylist():

@@ -117,3 +117,16 @@ def test_runs_of_other_responses_are_refused_in_one_sentence(
         f"b: 1 of {len(rows)} responses are not those of a; import both runs from the same file."
     )
     assert not Path("c_eval.json").exists()
+
+
+@pytest.mark.slow
+def test_a_directory_of_several_runs_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", "mini")
+    documents = task_documents("kvasir_vqa_x1_level3")
+    responses = [{"sample_id": document["sample_id"], "response": "A"} for document in documents]
+    for name in "ab":
+        medtasks.score(responses, "kvasir_vqa_x1_level3", out=str(tmp_path / name))
+    with pytest.raises(SystemExit, match="2 runs, expected 1; name the result directory of one"):
+        runpy.run_path(str(SCRIPT))["main"]([str(tmp_path), str(tmp_path), "--out", "c_eval.json"])
