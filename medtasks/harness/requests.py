@@ -82,8 +82,7 @@ class Requests:
             slots = self._ask_when_due(lm, list(shares.paced.values()))
             for number, slot in zip(shares.paced, slots, strict=True):
                 responses[number] = self._response(slot)
-        # model shards may have to step together
-        if shares.padding and not hasattr(lm, "describe") and reqtype != _ROUNDS:
+        if shares.padding and reqtype != _ROUNDS and _may_step_together(lm):
             with contextlib.suppress(Exception):
                 getattr(lm, reqtype)(list(shares.padding.values()))
         return [responses[number] for number in range(len(requests))]
@@ -261,6 +260,15 @@ class Requests:
             file=sys.stderr,
             flush=True,
         )
+
+
+def _may_step_together(lm: Any) -> bool:
+    """Whether a back-end may have a shard of the model in each process.
+
+    One that calls a server has none, and would pay for requests whose answers are not used.
+    """
+    calls_server = is_endpoint(lm) or arrive_one_by_one(lm)
+    return not calls_server and not hasattr(lm, "describe")
 
 
 def _replies_to(lm: Any, requests: Mapping[Slot, Any], batch: Sequence[Slot]) -> list[Reply]:

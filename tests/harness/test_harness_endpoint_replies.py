@@ -19,6 +19,7 @@ from medtasks.harness.endpoints.exchange import Exchange, RequestEnded, Traffic
 from medtasks.harness.endpoints.failures import Failure
 from medtasks.harness.endpoints.responses import reply_of_completion, reply_of_message
 from medtasks.harness.endpoints.server_watch import ServerWatch
+from medtasks.harness.requests import Requests
 from medtasks.runs.replies import Reply, Slot
 
 
@@ -108,6 +109,16 @@ class BackEnd:
 
 
 BackEnd.__module__ = "lmms_eval.models.chat.openai"
+
+
+def test_a_request_that_pads_the_share_of_a_process_is_not_sent() -> None:
+    asked: list[int] = []
+    padding = SimpleNamespace(
+        task_name="task", doc_id=0, metadata={"__padding_only__": True}, args=(0,)
+    )
+    requests: Any = Requests(SimpleNamespace(), None, {"task"}, logged=False)  # type: ignore[arg-type]
+    assert requests.execute(BackEnd(asked.append), "generate_until", [padding]) == [""]
+    assert asked == []
 
 
 def test_answers_in_flight_at_the_end_are_kept_in_the_order_of_their_arrival(
