@@ -51,6 +51,12 @@ def test_a_wait_is_read_from_headers_or_from_the_body_of_gemini() -> None:
     assert failure == Failure("status 429: quota", 429, may_pass=True, wait=37.5)
 
 
+def test_a_wait_is_read_from_litellms_headers_in_small_letters() -> None:
+    error = status_error(429, {"message": "slow down"})
+    error.litellm_response_headers = {"retry-after": "3"}  # type: ignore[attr-defined]
+    assert failure_of(error).wait == 3
+
+
 def test_a_wait_of_hours_is_a_failure_that_names_it() -> None:
     failure = failure_of(status_error(429, {"message": "quota"}, retry_after="7200"))
     assert not failure.may_pass

@@ -25,6 +25,8 @@ _WRONG_KEY = "API_KEY_INVALID"
 _CONNECTION = frozenset({"TransportError", "APIConnectionError"})
 """Base classes of the vendors' and HTTP libraries' exceptions if there was no response."""
 _TIMEOUT = frozenset({"TimeoutException", "APITimeoutError", "Timeout"})
+_WAITS = ("retry-after-ms", "Retry-After", "Date")
+"""Headers that `seconds_to_wait` reads."""
 _SECONDS = re.compile(r"(?P<seconds>[0-9]{1,9}(\.[0-9]{1,9})?)s")
 _CAUSES = 8
 """Exceptions in a chain that are looked at: some packages raise an exception from itself."""
@@ -119,11 +121,15 @@ def _status_of(error: Exception) -> int | None:
 
 
 def _headers_of(error: Exception) -> Mapping[str, str]:
-    """The headers of the response behind an exception."""
+    """The headers about a wait of the response behind an exception.
+
+    Those of ``litellm`` may be a dictionary with names in small letters.
+    """
     headers = getattr(error, "litellm_response_headers", None)
     if not headers:
         headers = getattr(getattr(error, "response", None), "headers", None)
-    return headers or {}
+    by_name = {str(name).lower(): value for name, value in (headers or {}).items()}
+    return {name: by_name[name.lower()] for name in _WAITS if name.lower() in by_name}
 
 
 def _details_of(error: Exception) -> Mapping[str, Any]:
