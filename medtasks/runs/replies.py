@@ -51,6 +51,7 @@ class Work:
 
 
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Moment = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 
 
@@ -74,7 +75,7 @@ class ReplyTiming:
     """
 
     seconds: Seconds
-    sent: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    sent: Moment = 0.0
     queued: Seconds | None = None
     first_token: Seconds | None = None
     batch: Positive = 1
@@ -95,9 +96,9 @@ class PacedRound:
     """
 
     attempt: int
-    due: float
-    sent: float | None = None
-    answered: float | None = None
+    due: Moment
+    sent: Moment | None = None
+    answered: Moment | None = None
 
 
 Share = Annotated[float, Field(ge=0, le=1)]

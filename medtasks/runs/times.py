@@ -17,7 +17,7 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.runs.replies import Answer, PacedRound, Positive, ReplyTiming, Seconds
+from medtasks.runs.replies import Answer, Moment, PacedRound, Positive, ReplyTiming, Seconds
 from medtasks.runs.usage import Count
 
 TIMES = "times"
@@ -45,7 +45,7 @@ class RequestTime(Compact):
     repeat: Annotated[int, Field(ge=0)] = 0
     round: Annotated[int, Field(ge=0)] | None = None
     seconds: Seconds | None = None
-    sent: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    sent: Moment | None = None
     queued: Seconds | None = None
     first_token: Seconds | None = None
     batch: Positive = 1
@@ -181,10 +181,16 @@ class FoundTimes(NamedTuple):
 def _read_file(path: Path) -> Iterator[RequestTime]:
     """The times in a file."""
     fix = f"restore it, or remove {TIMES}/, which no score needs"
+    requests: set[tuple[str, int, int]] = set()
     with reading(path, fix):
         for number, line in enumerate(read_lines(path), start=1):
+            place = f"{path}, line {number}"
             try:
-                yield model_from_json(RequestTime, line)
+                time = model_from_json(RequestTime, line)
             except ValidationError as error:
-                problem = f"{path}, line {number}: {first_problem(error)}; {fix}."
-                raise DataError(problem) from error
+                raise DataError(f"{place}: {first_problem(error)}; {fix}.") from error
+            if time.order in requests:
+                problem = f"the request of sample {time.sample_id} is duplicated, expected once"
+                raise DataError(f"{place}: {problem}; {fix}.")
+            requests.add(time.order)
+            yield time

@@ -71,6 +71,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ('{"seconds": 1}', "sample_id"),
         ('{"sample_id": "a", "batch": 0}', "batch"),
         ('{"sample_id": "a"', "JSON"),
+        ('{"sample_id": "a", "seconds": 2}', "sample a is duplicated, expected once"),
+        ('{"sample_id": "b", "paced": {"attempt": 1, "due": 1e999}}', "due"),
     ],
 )
 def test_a_damaged_line_is_named(line: str, problem: str, tmp_path: Path) -> None:
