@@ -24,7 +24,17 @@ def times_state(directory: Path) -> str:
     empty if it has none.
     """
     paths = sorted((directory / TIMES).glob("*.jsonl"))
-    return " ".join(file_sha256(path) for path in paths)
+    return " ".join(_hash_if_readable(path) for path in paths)
+
+
+def _hash_if_readable(path: Path) -> str:
+    """The hash of a file with times; without it the run is scored, and only its latency is missing,
+    for a reason that `read_times` states.
+    """
+    try:
+        return file_sha256(path)
+    except OSError:
+        return "unreadable"
 
 
 class TimedRun:

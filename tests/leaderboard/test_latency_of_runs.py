@@ -124,6 +124,20 @@ def test_damaged_times_change_no_score_and_are_named(tmp_path: Path) -> None:
     assert problem in compared(quick, slow)
 
 
+def test_times_that_are_no_file_change_no_score_and_are_named(tmp_path: Path) -> None:
+    quick, slow = untimed_runs(tmp_path)
+    for folder in (quick, slow):
+        time_requests(folder, lambda _: 0.2)
+    path = slow / TIMES / f"{TASK}.jsonl"
+    path.unlink()
+    path.mkdir()
+    reason = f"is not compared: B: no seconds: {TIMES}/{TASK}.jsonl: cannot be read"
+    assert reason in compared(quick, slow)
+    result = CliRunner().invoke(app, ["score", str(slow)])
+    assert result.exit_code == 0, result.output
+    assert "no latency: " in result.output
+
+
 def test_a_submission_may_have_times_of_its_own_tasks(tmp_path: Path) -> None:
     quick, _ = untimed_runs(tmp_path)
     time_requests(quick, lambda _: 0.2)
