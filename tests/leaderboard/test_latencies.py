@@ -118,6 +118,7 @@ def test_streams_have_columns_of_their_own() -> None:
         streams=12, measured=10, without={"failed": 2}, rounds=50, missed=3,
         real_time_factor_median=share(0.25), answered_in_time=share(0.9),
         responsiveness=share(0.8), responsiveness_with_computing=share(0.6),
+        scored=14, overall_with_computing=share(0.7),
     )  # fmt: skip
     streamed = latency(2.0, stream=stream)
     made = board(timed("good", 0.9, streamed), timed("fair", 0.8, latency(0.5)))
@@ -128,6 +129,7 @@ def test_streams_have_columns_of_their_own() -> None:
     cells = {name: good[column.key] for name, column in columns.items()}
     assert (cells["real_time_factor_median"].value, cells["answered_in_time"].value) == (0.25, 0.9)
     assert cells["responsiveness_with_computing"].items == 10
+    assert cells["overall_with_computing"].items == 14
     assert cells["median"].items == 240
     better = {name: column.higher_is_better for name, column in columns.items()}
     assert (better["real_time_factor_median"], better["answered_in_time"]) == (False, True)
@@ -175,12 +177,14 @@ def test_requests_without_seconds_are_counted() -> None:
 
 
 def test_a_figure_that_a_back_end_does_not_report_has_the_reason() -> None:
-    streamed = latency(2.0, first_token_median=RoundedEstimate(value=0.3, interval=(0.2, 0.4)))
+    first_token = RoundedEstimate(value=0.3, interval=(0.2, 0.4))
+    streamed = latency(2.0, first_tokens=200, first_token_median=first_token)
     found = page(timed("good", 0.9, streamed), timed("fair", 0.8, latency(0.5)))
     (table,) = latency_tables(found).values()
     (key,) = (column.key for column in table.columns if column.key.endswith("first_token_median"))
     cells = {row.model: row.cells[key] for row in table.rows}
     assert (cells["good"].value, cells["good"].reason) == (0.3, None)
+    assert (cells["good"].items, cells["fair"].items) == (200, 0)
     assert cells["fair"].value is None
     assert cells["fair"].reason == "the back-end does not report the first token"
     assert not any(column.key.endswith("first_token_p95") for column in table.columns)
