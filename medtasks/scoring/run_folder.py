@@ -27,7 +27,14 @@ from medtasks.core.strict_json import model_from_json
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.sample_files import SampleFile, SampleLines
 from medtasks.runs.samples import Sample
-from medtasks.runs.times import NO_TIMES, Times, has_times, of_tasks, write_times
+from medtasks.runs.times import (
+    NO_TIMES,
+    FoundTimes,
+    Times,
+    has_times,
+    of_tasks,
+    write_times,
+)
 from medtasks.scoring.latency import run_latency, write_latency
 from medtasks.scoring.run_record import RunRecord
 
@@ -60,10 +67,15 @@ def write_run(directory: Path, run: RunRecord, times: Times = NO_TIMES) -> Path:
 def replace_run(directory: Path, run: RunRecord) -> None:
     """Replace the run in ``directory``, where other files are kept; a crash or an OSError leaves
     the old run.
+
+    Its latency is computed again: overall scores of streams with computing depend on verdicts.
     """
     with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
         _write_files(partial, run)
+        times = FoundTimes.of(partial).times
+        if has_times(times):
+            write_latency(partial, run_latency(run, times))
         replace_directory(directory, partial)
 
 

@@ -13,8 +13,8 @@ from medtasks.cli.stream_latency_tables import show_stream_latency
 from medtasks.harness import run_tasks
 from medtasks.runs.replies import PacedRound
 from medtasks.runs.times import RequestTime
-from medtasks.scoring.latency import run_latency
-from medtasks.scoring.run_folder import read_run
+from medtasks.scoring.latency import LATENCY, run_latency
+from medtasks.scoring.run_folder import read_run, replace_run, write_run
 from medtasks.scoring.run_record import RunRecord
 
 pytestmark = pytest.mark.slow
@@ -144,6 +144,18 @@ def test_a_run_without_its_samples_takes_them_from_its_directory(
     printed = capsys.readouterr().out
     assert f"{FUTURE}: 14 of 14 rounds batched" in printed
     assert "0.667" in printed
+
+
+def test_the_latency_of_a_run_that_is_judged_later_is_computed_again(
+    run: RunRecord, tmp_path: Path
+) -> None:
+    times = {FUTURE: times_of(run, FUTURE, lambda _: 0.5)}
+    directory = write_run(tmp_path / "run_medtasks", run, times)
+    before = (directory / LATENCY).read_text(encoding="utf-8")
+    # as it may be while verdicts are open
+    (directory / LATENCY).write_text("{}", encoding="utf-8")
+    replace_run(directory, run)
+    assert (directory / LATENCY).read_text(encoding="utf-8") == before
 
 
 def test_other_tasks_have_no_stream_figures(run: RunRecord) -> None:
