@@ -55,10 +55,14 @@ def figure_text(figure: RoundedEstimate | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    """A number with three significant digits."""
+    """A number with three significant digits, and all digits before the point.
+
+    >>> _number(1234.5), _number(99.96), _number(0.5)
+    ('1234', '100', '0.500')
+    """
     if value is None:
         return "?"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 def _conditions(latency: RunLatency) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median_low
 from typing import NamedTuple
 
 import numpy as np
@@ -219,9 +220,9 @@ def _percentiles(
 
 
 def _median_of_queued(times: Iterable[RequestTime]) -> float | None:
-    """The median of the seconds in queues; None if it is unknown for all."""
+    """The median of the seconds in queues, an observed value; None if it is unknown for all."""
     queued = [time.queued for time in times if time.queued is not None]
-    return significant(float(np.median(queued))) if queued else None
+    return significant(median_low(queued)) if queued else None
 
 
 def _tokens_per_second(requests: Sequence[Observed]) -> RoundedEstimate | None:

@@ -65,10 +65,11 @@ def test_hardware_attempts_and_queues_are_stated() -> None:
     ]
     latency = latency_of(requests)
     assert latency.hardware == {"1 × GPU": 2, "unknown": 1}
-    assert (latency.queued_median, latency.in_flight, latency.repeated) == (5.0, 8, 1)
+    assert (latency.queued_median, latency.in_flight, latency.repeated) == (4.0, 8, 1)
     assert latency.first_tokens == 1
     assert latency.first_token_p95 == RoundedEstimate(value=0.25, interval=(None, None))
     assert figure_text(RoundedEstimate(value=123.4, interval=(0.5, None))) == "123 [0.500, ?]"
+    assert figure_text(RoundedEstimate(value=99.96, interval=(9.996, None))) == "100 [10.0, ?]"
 
 
 def test_a_group_has_the_requests_of_its_tasks_in_the_clusters_of_their_samples() -> None:
