@@ -80,7 +80,7 @@ class Pace:
     def __str__(self) -> str:
         if self.frames_per_second is None:
             return "realtime"
-        return f"realtime@{self.frames_per_second:g}"
+        return f"realtime@{self.frames_per_second:.12g}"
 
     def seconds(self, duration: float, *, in_seconds: bool) -> float | None:
         """A duration of a stream in seconds; None if it is in frames of an unknown rate."""
@@ -94,8 +94,8 @@ class Pace:
 def read_pace(text: str) -> Pace | None:
     """The pace that ``text`` describes: ``realtime``, or ``realtime@FPS``; None for an empty one.
 
-    >>> str(read_pace("realtime")), str(read_pace("realtime@25"))
-    ('realtime', 'realtime@25')
+    >>> [str(read_pace(f"realtime{rate}")) for rate in ("", "@25", "@23.976023976")]
+    ['realtime', 'realtime@25', 'realtime@23.976023976']
     """
     if not text:
         return None
