@@ -55,14 +55,28 @@ def rounded(value: float, unit: Unit) -> Decimal:
     durations, rates and factors have three significant digits. Halves of the decimal number that
     ``repr`` gives are rounded away from zero; there is no -0.0.
 
-    >>> [str(rounded(value, "duration")) for value in (0.01234, 1.234, 12.35, 1234.5)]
-    ['0.0123', '1.23', '12.4', '1235']
+    >>> [str(rounded(value, "duration")) for value in (0.01234, 1.234, 9.996, 12.35, 1234.5)]
+    ['0.0123', '1.23', '10.0', '12.4', '1235']
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
-    step = Decimal({"score": "0.001", "rank": "1", "count": "1"}.get(unit, "0.1"))
     if unit in _WITH_DIGITS:
-        step = Decimal(1).scaleb(min(0, number.adjusted() + 1 - _SIGNIFICANT))
+        return _to_significant_digits(number) + Decimal(0)
+    step = Decimal({"score": "0.001", "rank": "1", "count": "1"}.get(unit, "0.1"))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
+
+
+def _to_significant_digits(number: Decimal) -> Decimal:
+    """The number to three significant digits, and all digits before the point."""
+    result = _to_own_digits(number)
+    if result.adjusted() > number.adjusted():  # 9.996 is 10.00 now, with a digit too many
+        return _to_own_digits(result)
+    return result
+
+
+def _to_own_digits(number: Decimal) -> Decimal:
+    """The number with as many decimals as the place of its first digit allows."""
+    step = Decimal(1).scaleb(min(0, number.adjusted() + 1 - _SIGNIFICANT))
+    return number.quantize(step, rounding=ROUND_HALF_UP)
 
 
 def shown(value: float, unit: Unit) -> str:
