@@ -23,7 +23,8 @@ def isolated(
 
     A batch for which ``answer`` raises is halved until the failing requests are alone. After
     `GIVE_UP` failures in a row a task's further requests are not sent. A reply without a timing of
-    its own gets that of its batch; ``sent`` is the reading of `time.monotonic`.
+    its own gets that of the batch that was answered, without batches that failed before; ``sent``
+    is the reading of `time.monotonic`.
 
     Raises:
         UsageError: ``answer`` raises one: it ends the run.
