@@ -153,7 +153,8 @@ def _latency_of_tasks(
     latency = latency_of(requests)
     if not streams_of_members:
         return latency
-    stream = stream_latency(streams_of_members, run.tables.of(name), ", ".join(sorted(paces)))
+    table = run.tables.of(name, members)
+    stream = stream_latency(streams_of_members, table, ", ".join(sorted(paces)))
     return latency.model_copy(update={"stream": stream})
 
 
