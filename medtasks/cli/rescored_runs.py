@@ -91,6 +91,8 @@ def _finished_run(
         _write_whole_run(folder, again, out, stored.times)
     run = again.rescored
     latency = run_latency(run, stored.times, folder)
+    if stored.problem is not None:
+        latency = latency.model_copy(update={"reason": stored.problem})
     return _FinishedRun(again, run, run.comparisons, corrected, latency, stored.problem)
 
 

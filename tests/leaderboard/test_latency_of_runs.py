@@ -136,6 +136,8 @@ def test_times_that_are_no_file_change_no_score_and_are_named(tmp_path: Path) ->
     result = CliRunner().invoke(app, ["score", str(slow)])
     assert result.exit_code == 0, result.output
     assert "no latency: " in result.output
+    result = CliRunner().invoke(app, ["score", str(slow), "--json"])
+    assert json.loads(result.output)["latency"]["reason"].startswith("no latency: ")
 
 
 def test_a_submission_may_have_times_of_its_own_tasks(tmp_path: Path) -> None:
