@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import date, time, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.etree import ElementTree
@@ -247,6 +248,8 @@ def _text(cell: Any) -> str | LostText:
 
 _ZEROS = re.compile(r"0+(?:\.(?P<decimals>0+))?(?P<percent>%)?")
 """A number format that states how many digits are displayed at least, such as 0000, 0.00 or 0%."""
+_EXACT = Context(prec=100_000)
+"""More digits than any number or format has."""
 
 
 def _displayed_text(cell: Any) -> str | LostText:
@@ -270,17 +273,32 @@ def _displayed_number(value: int | float, number_format: str) -> str:
     >>> (_displayed_number(7.0, "General"),
     ...  _displayed_number(7, "0000"),
     ...  _displayed_number(1.5, "0.00"),
-    ...  _displayed_number(0.25, "0%"))
-    ('7', '0007', '1.50', '25%')
+    ...  _displayed_number(0.125, "0%"),
+    ...  _displayed_number(0.1 + 0.2, "General"))
+    ('7', '0007', '1.50', '13%', '0.3')
     """
+    if isinstance(value, float):
+        value = float(f"{value:.15g}")  # spreadsheet programs use 15 digits
     zeros = _ZEROS.fullmatch(number_format or "")
     if zeros is not None:
-        decimals = len(zeros["decimals"] or "")
-        if zeros["percent"]:
-            return f"{value:.{decimals}%}"
-        return f"{value:0{len(zeros[0])}.{decimals}f}"
+        return _in_zeros(value, zeros)
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value) if is_whole else value)
+
+
+def _in_zeros(value: int | float, zeros: re.Match[str]) -> str:
+    """A number in a format of zeros, rounded as spreadsheet programs do: halves away from zero, of
+    the decimal digits and not of the binary fraction.
+    """
+    decimals = len(zeros["decimals"] or "")
+    percent = zeros["percent"] or ""
+    exact = Decimal(str(value)).scaleb(2 if percent else 0, _EXACT)
+    if not exact.is_finite():
+        return str(value)
+    rounded = exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
+    sign = "-" if rounded < 0 else ""
+    digits = f"{rounded.copy_abs():f}".zfill(len(zeros[0]) - len(percent))
+    return f"{sign}{digits}{percent}"
 
 
 def _formula_text(formula: Any) -> str | LostText:

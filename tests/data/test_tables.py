@@ -202,6 +202,11 @@ def test_a_workbook_is_read_as_it_is_displayed(tmp_path: Path) -> None:
     sheet.append(["p1", 7, 1.0, True])
     sheet.append([None, 12, 0.5, False])
     sheet.append(["p2", 0.25, 0.125, True])
+    sheet.append(["p3", 2.5, 0.285, True])  # halves, also as decimals, are rounded up
+    sheet.append(["p4", 0.1 + 0.2, -5, True])
+    sheet["C6"].number_format = "0000"
+    sheet["B5"].number_format = "0"
+    sheet["C5"].number_format = "0%"
     sheet["B2"].number_format = "0000"
     sheet["C3"].number_format = "0.00"
     sheet["B4"].number_format = "0%"
@@ -213,6 +218,8 @@ def test_a_workbook_is_read_as_it_is_displayed(tmp_path: Path) -> None:
         ["p1", "0007", "1", "TRUE"],
         ["p1", "12", "0.50", "FALSE"],
         ["p2", "25%", "12.50%", "TRUE"],
+        ["p3", "3", "29%", "TRUE"],
+        ["p4", "0.3", "-0005", "TRUE"],
     ]
 
 
