@@ -115,6 +115,8 @@ def _reason(finish: str | None) -> str:
 
 _IDS = frozenset(("sample_id", "img_id"))
 """Keys whose texts may consist of digits."""
+_FIRST_INEXACT = 2.0**53
+"""Floating-point numbers from here on may stand for several whole numbers."""
 
 
 def is_null(value: object) -> bool:
@@ -169,6 +171,9 @@ def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str,
         if is_null(value) or value == "":
             continue
         if key in _IDS and _is_whole_number(value):
+            if isinstance(value, float) and abs(value) >= _FIRST_INEXACT:
+                expected = "an id as a text, because this number has lost its last digits"
+                raise wrong(where, column, value, expected)
             texts[key] = str(int(value))
         else:
             texts[key] = text_field(row, column, where).strip()

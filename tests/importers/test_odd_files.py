@@ -340,6 +340,12 @@ def test_a_number_is_an_id(number: float, tmp_path: Path) -> None:
     assert prediction.keys == {"sample_id": "7"}
 
 
+def test_an_id_that_has_lost_digits_is_refused() -> None:
+    frame = pd.DataFrame({"sample_id": [20061990123456789, None], "response": ["B", "A"]})
+    with pytest.raises(DataError, match="an id as a text, because this number has lost its last"):
+        score(frame, CHOICE)
+
+
 @pytest.mark.parametrize("value", [True, 7.5, ["icr-33"]])
 def test_another_value_is_no_id(value: object, tmp_path: Path) -> None:
     path = lines(tmp_path / "p.jsonl", [{"sample_id": value, "response": "B"}])
