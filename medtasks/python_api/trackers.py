@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
 
+import PIL.Image
 from PIL.Image import Image
 
 from medtasks.benchmarks.layouts import all_layouts
@@ -26,6 +27,7 @@ from medtasks.scoring.run_record import RunRecord
 _SCORES = "medtasks_scores"
 _NOT_IN_MLFLOW = re.compile(r"[^\w\-. :/]")
 """Characters that names of MLflow's metrics must not have."""
+_NO_PICTURE = PIL.Image.new("L", (1, 1), 255)
 
 
 class _Tracker(Protocol):
@@ -147,9 +149,15 @@ class _MlflowTracker:
         self.package.log_metrics(named, run_id=self.run_id)
 
     def log_table(self, name: str, table: LoggedTable) -> None:
-        """Log a table as the artifact ``medtasks/<name>.json``."""
+        """Log a table as the artifact ``medtasks/<name>.json``.
+
+        MLflow refuses a column of pictures with an empty cell, so that gets one white pixel.
+        """
         columns: dict[str, list[Any]] = {column: [] for column in table.names}
         for row in table.rows:
             for column, cell in zip(table.names, row, strict=True):
                 columns[column].append(cell)
+        for cells in columns.values():
+            if any(isinstance(cell, Image) for cell in cells):
+                cells[:] = [_NO_PICTURE if cell is None else cell for cell in cells]
         self.package.log_table(columns, f"medtasks/{name}.json", run_id=self.run_id)

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from folder_bench import OPTIONS_YAML, FolderBuilder
+from PIL import Image
 
 import medtasks
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import forget_packages
 from medtasks.core.errors import UsageError
+from medtasks.python_api.trackers import _MlflowTracker
 from medtasks.scoring.logged_tables import LoggedTable, sample_table
 
 CREDENTIALED = "mi_cxr_icr"
@@ -63,6 +65,24 @@ def test_a_folder_decides_what_others_see(tmp_path: Path, monkeypatch: pytest.Mo
     run = use(monkeypatch, tmp_path / "folder", "media")
     table = sample_table(run.whole.samples["my_vqa"], "media")
     assert "picture 1" in table.names
+
+
+def test_mlflow_gets_a_picture_in_each_cell_of_a_column_of_pictures() -> None:
+    tables: dict[str, dict[str, list[Any]]] = {}
+
+    class Mlflow:
+        @staticmethod
+        def log_table(table: dict[str, list[Any]], name: str, run_id: str) -> None:
+            tables[f"{run_id}/{name}"] = table
+
+    picture = Image.new("L", (8, 8))
+    rows = [["one", picture, 1.0], ["none", None, None]]
+    _MlflowTracker(Mlflow, "run").log_table(
+        "t", LoggedTable(("sample", "picture 1", "accuracy"), rows)
+    )
+    table = tables["run/medtasks/t.json"]
+    assert [cell.size for cell in table["picture 1"]] == [(8, 8), (1, 1)]
+    assert table["accuracy"] == [1.0, None]
 
 
 def check_values(values: dict[str, float], run: medtasks.Run, task: str) -> None:
