@@ -184,13 +184,19 @@ class Reward:
         """The questions that the columns describe, a row each.
 
         Raises:
-            UsageError: a row has no gold answer.
+            UsageError: ``target`` is no list with an entry for each completion, or a row has no
+                gold answer.
         """
         fields: dict[str, Sequence[Any]] = {}
         for name, values in columns.items():
             is_column = isinstance(values, list | tuple) and len(values) == count
             if is_column and name not in _NOT_A_DOCUMENT:
                 fields[name] = values
+        if "target" not in fields:
+            raise UsageError(
+                f"reward of {self.task}: the column `target` is {columns['target']!r:.80}, "
+                f"expected a list with {count} entries, one for each completion; pass it as such."
+            )
         benchmark = load_spec(self.task).metadata.benchmark
         documents: list[Document] = []
         for row in range(count):

@@ -128,6 +128,7 @@ def test_questions_of_the_benchmark_need_permission() -> None:
             "the column `target` has no gold answer in row 0 of the batch, but None; remove such rows",
         ),
         ({"target": [float("nan")]}, "no gold answer in row 0 of the batch, but nan"),
+        ({"target": ["A", "B"]}, "expected a list with 1 entries, one for each completion; pass"),
     ],
 )
 def test_rows_without_a_gold_answer_are_refused(columns: dict[str, Any], sentence: str) -> None:
