@@ -82,3 +82,16 @@ def test_letters_in_the_explanation_select_no_option() -> None:
     response = json.dumps({"reasoning_trace": trace, "answer": "B. ulcer"})
     assert ExplainedOptionFilter().apply([[response]], [document]) == ["B"]
     assert ExplainedOptionFilter().apply([["The answer is C."]], [document]) == ["C"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "option"),
+    [("", "[empty]"), (None, "[empty]"), (["B"], "B"), ({"label": "B", "text": "ulcer"}, "B")],
+)
+def test_without_a_text_as_the_answer_the_explanation_selects_no_option(
+    answer: object, option: str
+) -> None:
+    document = {"choices": {"A": "polyp", "B": "ulcer", "C": "cancer"}}
+    trace = "The correct answer is C because it is ulcerated."
+    response = json.dumps({"reasoning_trace": trace, "answer": answer})
+    assert ExplainedOptionFilter().apply([[response]], [document]) == [option]

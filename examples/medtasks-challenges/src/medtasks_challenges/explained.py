@@ -53,10 +53,7 @@ def read_reply(response: str) -> ExplainedReply:
     >>> read_reply("A polyp.").status
     'no_answer'
     """
-    fields: Mapping[str, Any] = {}
-    for candidate in _objects(strip_thinking(response)):
-        if "answer" in candidate:
-            fields = candidate
+    fields = _fields(response)
     explanations = [_text(fields.get(key)) for key in _EXPLANATION_KEYS]
     explanation = next(filter(None, explanations), "")
     stated = fields.get("confidence")
@@ -67,6 +64,15 @@ def read_reply(response: str) -> ExplainedReply:
         confidence=confidence,
         has_invalid_confidence=stated is not None and confidence is None,
     )
+
+
+def _fields(response: str) -> Mapping[str, Any]:
+    """The last JSON object with an answer in a raw response; empty without one."""
+    fields: Mapping[str, Any] = {}
+    for candidate in _objects(strip_thinking(response)):
+        if "answer" in candidate:
+            fields = candidate
+    return fields
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -146,12 +152,25 @@ class ExplainedOptionFilter(OptionLetterFilter):
     of a reply without a JSON object, it reads everything.
     """
 
-    version = f"2+{OptionLetterFilter.version}"
+    version = f"3+{OptionLetterFilter.version}"
 
     def reader(self, context: Any) -> Callable[[str], Reading]:
         """The function that reads responses to documents with these options."""
         read_option = super().reader(context)
-        return lambda text: read_option(read_reply(text).answer or text)
+        return lambda text: read_option(_option_part(text))
+
+
+def _option_part(response: str) -> str:
+    """The part of a raw response in which an option is read: what its object has as the answer,
+    lists and objects as JSON; all of it without such an object.
+    """
+    fields = _fields(response)
+    if not fields:
+        return response
+    answer = fields["answer"]
+    if isinstance(answer, list | dict):
+        return json.dumps(answer, ensure_ascii=False)
+    return _text(answer)
 
 
 FILTERS = tuple(
