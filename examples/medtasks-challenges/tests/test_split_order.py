@@ -90,6 +90,19 @@ def test_fields_of_another_type_are_named(
         check_order(split, kvasir_rows.shuffled(documents), level1_only=level1_only)
 
 
+def test_values_of_different_types_are_refused(
+    release_rows: Rows, documents: Rows, tmp_path: Path
+) -> None:
+    rows = [*release_rows[:-1], {**release_rows[-1], "complexity": "1"}]
+    split = written_split(tmp_path, rows, "jsonl")
+    with pytest.raises(DataError, match="complexity has values of different types .*; give an"):
+        check_order(split, kvasir_rows.shuffled(documents), level1_only=False)
+    pq.write_table(pa.Table.from_pylist(rows[:-1]), tmp_path / "test-0.parquet")
+    pq.write_table(pa.Table.from_pylist(rows[-1:]), tmp_path / "test-1.parquet")
+    with pytest.raises(DataError, match="cannot be read as Parquet with img_id, question, comple"):
+        check_order(tmp_path, kvasir_rows.shuffled(documents), level1_only=False)
+
+
 def test_a_damaged_folder_of_save_to_disk_is_refused(documents: Rows, tmp_path: Path) -> None:
     (tmp_path / "dataset_info.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="cannot be read as a saved dataset with img_id, question"):

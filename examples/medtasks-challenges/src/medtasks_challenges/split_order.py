@@ -81,15 +81,21 @@ def _read(split: Path) -> Dataset:
         for file in files:
             for line in read_jsonl(file):
                 rows.append({column: line.row.get(column) for column in COLUMNS})
-        return Dataset.from_list(rows)
+        try:
+            return Dataset.from_list(rows)
+        except pa.ArrowException as error:
+            raise DataError(
+                f"{split}: one of {', '.join(COLUMNS)} has values of different types ({error}), "
+                "expected one type in all rows; give an unchanged copy of the split."
+            ) from error
     try:
-        tables = [pq.read_table(file, columns=COLUMNS) for file in files]
+        rows_of_files = pa.concat_tables([pq.read_table(file, columns=COLUMNS) for file in files])
     except (OSError, pa.ArrowException) as error:
         raise DataError(
             f"{split}: cannot be read as Parquet with {', '.join(COLUMNS)} ({error}); check the "
             "files."
         ) from error
-    return Dataset.from_dict(pa.concat_tables(tables).to_pydict())
+    return Dataset.from_dict(rows_of_files.to_pydict())
 
 
 def _read_saved(split: Path) -> Dataset:
