@@ -189,6 +189,18 @@ def test_cases_with_hidden_answers_are_not_scored_as_wrong(
         assert "applies to no item" in score["reason"]
 
 
+def test_answers_to_other_cases_with_the_same_ids_are_refused(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
+    prepare_cases(written_cases(tmp_path / "cases", [MCQ_CASE, OPEN_CASE]))
+    run = saved_run(replies(), GROUP, tmp_path)
+    swapped = {**MCQ_CASE, "options": ["ulcer", "polyp"]}
+    prepare_cases(written_cases(tmp_path / "next", [swapped, OPEN_CASE]))
+    with pytest.raises(SystemExit, match="case m1: the run was asked with `choices` {'A': 'polyp'"):
+        command("medreason", run, "-o", tmp_path / "submission.zip")
+
+
 def prepare_cases(folder: Path) -> None:
     """Prepare the cases as users do."""
     import subprocess

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.api import Document
+from medtasks.api import DataError, Document
 
 from medtasks_challenges import medreason
 from medtasks_challenges.explained import read_reply
@@ -56,14 +56,35 @@ def documents() -> list[Document]:
 
 
 def case_answers(cases: Sequence[Document], answers: Sequence[ChallengeAnswer]) -> list[CaseAnswer]:
-    """The answers of a run to the cases, in order."""
+    """The answers of a run to the cases, in order.
+
+    Raises:
+        DataError: the run was asked another case under an id.
+    """
     answered = []
     for document, answer in zip(cases, answers, strict=True):
+        _refuse_other_case(document, answer)
         if document["task_type"] == "open":
             answered.append(_open_answer(document, answer))
         else:
             answered.append(_option_answer(document, answer))
     return answered
+
+
+def _refuse_other_case(document: Document, answer: ChallengeAnswer) -> None:
+    """Raise an error if the run was asked something else: ids are the organisers', who may use them
+    again in another phase.
+    """
+    if not answer.asked:
+        return
+    for name in ("task_type", "question", "choices"):
+        asked, prepared = answer.asked.get(name), document.get(name)
+        if asked != prepared:
+            raise DataError(
+                f"case {answer.sample_id}: the run was asked with `{name}` {asked!r:.80}, but it "
+                f"is {prepared!r:.80} in the prepared data; prepare the data of the run, or "
+                "repeat the run."
+            )
 
 
 def _open_answer(document: Document, answer: ChallengeAnswer) -> CaseAnswer:

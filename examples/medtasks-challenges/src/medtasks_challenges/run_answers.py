@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ class ChallengeAnswer:
         answer: the extracted answer; empty if there is none.
         response: the raw response; empty if there is none.
         problem: why there is no answer; empty if there is one.
+        asked: the document as the run has it; empty if the run was not asked.
     """
 
     sample_id: str
     answer: str = ""
     response: str = ""
     problem: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
 
 def only_run(path: Path) -> medtasks.Run:
@@ -63,7 +66,7 @@ def answers_of(
                 f"name those that ask these questions with {option}."
             )
         for sample in run.samples(task).arrow.to_pylist():
-            answer = _answer(sample)
+            answer = replace(_answer(sample), asked=json.loads(sample["document"]))
             if answer.sample_id in answers:
                 raise DataError(
                     f"{run.name}: sample {answer.sample_id} is in several of the tasks "
