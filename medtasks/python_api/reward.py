@@ -47,8 +47,8 @@ def reward(task: str, metric: str | None = None, *, benchmark_questions: bool = 
             scored. `Reward.record` then names them, and boards mark the model.
 
     Raises:
-        UsageError: there is no such task or metric; the metric needs a judge or a model, or lower
-            values are better; or the task asks in two rounds.
+        UsageError: there is no such task or metric; the metric needs a judge or a model, cannot be
+            computed on this machine, or lower values are better; or the task asks in two rounds.
     """
     spec = load_spec(task)
     if spec.kind == "group":
@@ -57,7 +57,11 @@ def reward(task: str, metric: str | None = None, *, benchmark_questions: bool = 
         raise UsageError(
             f"task {task} asks in two rounds, but a reward function sees one; use another task."
         )
-    return Reward(task, _metric_of(spec, metric), benchmark_questions=benchmark_questions)
+    name = _metric_of(spec, metric)
+    reason = get_metric(name).unavailable()
+    if reason is not None:  # every reward would be None, and training would go on
+        raise UsageError(f"metric {name} of {task} cannot be computed on this machine: {reason}")
+    return Reward(task, name, benchmark_questions=benchmark_questions)
 
 
 def _some(spec: TaskSpec) -> str:

@@ -13,6 +13,7 @@ import pytest
 import medtasks
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError, UsageError
+from medtasks.metrics.meteor import Meteor
 from medtasks.runs.training_record import FILE, read_training_record
 
 CHOICE = "mi_cxr_icr"
@@ -109,6 +110,12 @@ def test_what_cannot_be_a_reward_is_refused(task: str, metric: str | None, sente
     with pytest.raises(UsageError, match=sentence) as error:
         medtasks.reward(task, metric)
     assert "\n" not in str(error.value)
+
+
+def test_a_metric_that_cannot_be_computed_here_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Meteor, "unavailable", lambda self: f"{self.name} needs WordNet.")
+    with pytest.raises(UsageError, match="cannot be computed on this machine: meteor needs Word"):
+        medtasks.reward(OPEN, "meteor")
 
 
 def test_questions_of_the_benchmark_need_permission() -> None:
