@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
@@ -11,12 +12,14 @@ from medtasks.runs.training_record import RewardUse
 
 SampleIds: TypeAlias = Mapping[str, frozenset[str]]
 """The ids of a run's samples by task."""
+_VARIANT = re.compile(r"~p?\d+$")
+"""What `rotated_options` and `paraphrased_prompts` add to the id of a question."""
 
 
 def training_notes(manifest: RunManifest, samples: SampleIds) -> dict[str, str]:
     """By benchmark that the model was trained on, a sentence on the rewards and the overlap.
 
-    Ids are compared within a benchmark: variants of a task ask the same questions.
+    Questions are compared within a benchmark: variants of a task ask the same ones.
     """
     if manifest.training is None:
         return {}
@@ -43,9 +46,18 @@ def _sentence(use: RewardUse, samples: SampleIds) -> str:
 
 
 def _overlaps(questions: Iterable[str], samples: SampleIds) -> Iterator[str]:
-    """For each task with samples among the questions, how many."""
-    trained = frozenset(questions)
+    """For each task with samples that ask one of the questions, how many."""
+    trained = frozenset(map(_question_id, questions))
     for task, ids in sorted(samples.items()):
-        common = len(trained & ids)
+        common = sum(_question_id(sample_id) in trained for sample_id in ids)
         if common:
             yield f"{common:,} of the {len(ids):,} scored samples of {task}"
+
+
+def _question_id(sample_id: str) -> str:
+    """The id of the question that a sample with rotated options or another prompt asks.
+
+    >>> _question_id("icr-33"), _question_id("icr-33~2"), _question_id("icr-33~p1")
+    ('icr-33', 'icr-33', 'icr-33')
+    """
+    return _VARIANT.sub("", sample_id)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake.check import check_results
 from medtasks.leaderboard.publish import write_site
+from medtasks.leaderboard.verify.training import training_notes
 
 import medtasks
 from medtasks.core.errors import DataError
-from medtasks.runs.training_record import FACT
+from medtasks.runs.training_record import FACT, RewardUse, TrainingRecord
 
 TASK = "mi_cxr_icr"
 NAME = "invented/Careful-7B"
@@ -110,6 +112,19 @@ def test_training_on_other_data_is_told_apart(
     assert run.scored.public.trained_on == {
         "mi_cxr": f"trained with the reward accuracy of {TASK} {sentence}"
     }
+
+
+@pytest.mark.parametrize("question", ["icr-33", "icr-33~0", "icr-33~p2"])
+def test_variants_of_a_task_ask_the_same_questions(question: str) -> None:
+    task = "mi_cxr_icr_circular"
+    facts = SimpleNamespace(benchmark="mi_cxr")
+    record = TrainingRecord(
+        medtasks="1.0", rewards=(RewardUse(**reward_use(questions=[question])),)
+    )
+    manifest: Any = SimpleNamespace(training=record, tasks={task: facts})
+    samples = {task: frozenset({"icr-33~0", "icr-33~1", "icr-34~0", "icr-34~1"})}
+    (sentence,) = training_notes(manifest, samples).values()
+    assert sentence.endswith(f" on 2 of the 4 scored samples of {task}")
 
 
 def test_another_benchmark_is_marked_as_well(tmp_path: Path) -> None:
