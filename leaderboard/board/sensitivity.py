@@ -175,7 +175,7 @@ def _kept_entry(run: ScoredRun, column: BoardColumn, wrong_golds: WrongGolds) ->
     """The run's entry without the items that have a wrong gold answer, in one metric."""
     entry = run.entries[column.task]
     table = entry.table
-    wrong_of_task = _byasked_as(wrong_golds)
+    wrong_of_task = _wrong_by_task(wrong_golds)
     kept_rows: list[int] = []
     for row, task in enumerate(table.tasks):
         wrong_ids = wrong_of_task.get(asked_as(task), set())
@@ -205,7 +205,7 @@ def _score_of(table: ItemTable, metric: str, threshold: float) -> MetricScore:
     return score_group(kind, column, table.codes[by_cluster], threshold, kind.unavailable)
 
 
-def _byasked_as(wrong_golds: WrongGolds) -> dict[str, set[str]]:
+def _wrong_by_task(wrong_golds: WrongGolds) -> dict[str, set[str]]:
     """The ids of samples and of their questions by the task that asks each question once."""
     ids: dict[str, set[str]] = {}
     for task, sample_id in wrong_golds:
