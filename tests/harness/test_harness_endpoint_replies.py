@@ -124,10 +124,12 @@ def test_a_request_that_pads_the_share_of_a_process_is_not_sent() -> None:
 def test_answers_in_flight_at_the_end_are_kept_in_the_order_of_their_arrival(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    all_sent = threading.Barrier(3)
     quick_is_kept = threading.Event()
     kept: list[int] = []
 
     def answer(number: int) -> Any:
+        all_sent.wait(20)
         if number == 1:  # until the one behind it is stored
             assert quick_is_kept.wait(20)
         elif number == 2:
@@ -147,3 +149,25 @@ def test_answers_in_flight_at_the_end_are_kept_in_the_order_of_their_arrival(
         ask_endpoint(BackEnd(answer), requests, keep, lambda: 0)
     assert kept == [0, 2, 1]
     assert "waiting for 2 requests in flight" in capsys.readouterr().err
+
+
+def test_a_second_interrupt_loses_no_answer_in_flight() -> None:
+    interrupts = [KeyboardInterrupt(), KeyboardInterrupt()]
+    all_sent = threading.Barrier(3)
+    kept: list[int] = []
+
+    def answer(number: int) -> Any:
+        all_sent.wait(20)
+        time.sleep(0.1 * number)
+        return completion("A")
+
+    def keep(slot: Slot, reply: Reply) -> None:
+        assert reply.failed is None
+        if slot.doc_id < 2 and interrupts:
+            raise interrupts.pop()
+        kept.append(slot.doc_id)
+
+    requests = {Slot("task", number, 0, "?"): Request((number,)) for number in range(3)}
+    with pytest.raises(KeyboardInterrupt):
+        ask_endpoint(BackEnd(answer), requests, keep, lambda: 0)
+    assert kept == [1, 2]

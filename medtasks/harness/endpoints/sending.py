@@ -132,13 +132,27 @@ class _Sender:
             self._watch.note_failure(exchange.failure, self._answered())
 
     def keep_answers_in_flight(self) -> None:
-        """Wait for the requests in flight, and keep each that is answered, as soon as it is."""
-        if self._in_flight:
-            waited = f"medtasks: waiting for {counted(len(self._in_flight), 'request')} in flight"
-            print(f"{waited}, to keep the answers", file=sys.stderr, flush=True)
-        for future in as_completed(self._in_flight):
-            if future.exception() is not None:
+        """Wait for the requests in flight, and keep each that is answered, as soon as it is.
+
+        Further interrupts do not end the wait: the process could not exit before its threads end.
+        """
+        waiting = set(self._in_flight)
+        if waiting:
+            requests = counted(len(waiting), "request")
+            note = f"medtasks: waiting for {requests} in flight, to keep the answers"
+            print(note, file=sys.stderr, flush=True)
+        while waiting:
+            try:
+                for future in as_completed(waiting):
+                    self._keep_answer(future)
+                    waiting.discard(future)
+            except KeyboardInterrupt:
                 continue
-            reply = future.result().reply
-            if reply is not None and reply.failed is None:
-                self._keep(self._in_flight[future], reply)
+
+    def _keep_answer(self, future: Future[Exchange]) -> None:
+        """Keep the reply to a request that has ended, if it is an answer."""
+        if future.exception() is not None:
+            return
+        reply = future.result().reply
+        if reply is not None and reply.failed is None:
+            self._keep(self._in_flight[future], reply)
