@@ -11,7 +11,9 @@ from medtasks.core.progress_bars import paused_bars
 from medtasks.core.settings import current_settings
 
 _BEGAN = time.time()
-"""When this process was started, on the clock of files."""
+"""When this process read this module, on the clock of files."""
+_STARTED_WITHIN = 60.0
+"""Seconds within which the processes of a run get as far as this module."""
 
 
 def can_ask() -> bool:
@@ -46,15 +48,29 @@ def is_agreed_by_run(question: str, refusal: Path) -> bool:
 
     Args:
         question: what is asked.
-        refusal: the file whose time is that of the last refusal; unlike the processes of a run, a
-            later command asks again.
+        refusal: the file that holds the launcher whose run was refused last; unlike the processes
+            of a run, a later command asks again.
     """
     if current_settings().processes == 1:
         return is_agreed(question)
-    if refusal.is_file() and refusal.stat().st_mtime >= _BEGAN:
+    if _is_refused(refusal):
         return False
     agreed = is_agreed(question)
     if not agreed:
         refusal.parent.mkdir(parents=True, exist_ok=True)
-        refusal.touch()
+        refusal.write_text(_launcher(), encoding="utf-8")
     return agreed
+
+
+def _is_refused(refusal: Path) -> bool:
+    """Whether a process of this run was refused: one of the same launcher, and lately, because in a
+    container every launcher may have the same number.
+    """
+    if not refusal.is_file() or refusal.read_text(encoding="utf-8") != _launcher():
+        return False
+    return refusal.stat().st_mtime >= _BEGAN - _STARTED_WITHIN
+
+
+def _launcher() -> str:
+    """The process that started this one, and the others of its run."""
+    return str(os.getppid())

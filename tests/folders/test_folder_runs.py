@@ -207,14 +207,19 @@ for process in [subprocess.Popen(command, env=rank) for rank in ranks]:
     process.wait()
 """
 """Starts two processes of a run, as a launcher does."""
+LATE = BOTH.replace("for process in [subprocess", "for process in (subprocess").replace(
+    "ranks]", "ranks)"
+)
+"""The second process starts when the first has been refused, as on a slow machine."""
 
 
-def test_a_download_is_refused_once_for_all_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("launcher", [BOTH, LATE], ids=["together", "late"])
+def test_a_download_is_refused_once_for_all_processes(tmp_path: Path, launcher: str) -> None:
     folder = FolderBuilder(tmp_path / "f").set(0, "image", "https://a.invalid/1.png").write()
     environment = {**os.environ, "MEDTASKS_BENCHMARKS": str(folder), "MEDTASKS_DOWNLOAD": ""}
     environment["MEDTASKS_CACHE"] = str(tmp_path / "cache")
     for _ in range(2):  # a later command asks again
-        with Terminal([sys.executable, "-c", BOTH], environment, tmp_path) as terminal:
+        with Terminal([sys.executable, "-c", launcher], environment, tmp_path) as terminal:
             terminal.wait_for("of a.invalid Download? [y/N]")
             terminal.type("n\nn\n")  # the second answer is for a question that must not come
             terminal.ends()
