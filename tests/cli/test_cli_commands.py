@@ -312,6 +312,8 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(
     assert "letter bias" in again.stdout
     as_json = json.loads(medtasks("score", "scored", "--json").stdout)
     written = json.loads((tmp_path / "scored" / "scores.json").read_text(encoding="utf-8"))
+    latency = as_json.pop("latency")
+    assert latency["reason"] == "no seconds: the responses were made elsewhere"
     assert {**written, "changes": [], "notes": []} == as_json
     of_file = medtasks(
         "score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--json"
