@@ -278,7 +278,7 @@ def test_the_viewer_is_used_by_keyboard_and_leaves_the_pages_keys_alone(reader: 
     assert page.get_by_role("button", name="Invert").get_attribute("aria-pressed") == "true"
     press(page, "Escape")
     assert page.locator("dialog").is_hidden()
-    with page.expect_navigation():
+    with page.expect_navigation(wait_until="commit"):
         press(page, "p")
 
 
